@@ -1,0 +1,14 @@
+# One interface target carries the language level, warnings and sanitizers of every target.
+add_library(tenure_flags INTERFACE)
+target_compile_definitions(tenure_flags INTERFACE _GNU_SOURCE)
+target_compile_options(tenure_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
+  -ffp-contract=off -fno-math-errno)
+if(TENURE_SANITIZE STREQUAL "address")
+  target_compile_options(tenure_flags INTERFACE -fsanitize=address,undefined
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(tenure_flags INTERFACE -fsanitize=address,undefined)
+elseif(TENURE_SANITIZE STREQUAL "thread")
+  target_compile_options(tenure_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(tenure_flags INTERFACE -fsanitize=thread)
+endif()
