@@ -33,15 +33,6 @@ typedef struct tn_graph_sparse_tensor {
     tn_shape shape;
 } tn_graph_sparse_tensor;
 
-typedef enum tn_value_kind {
-    TN_KIND_UNKNOWN,
-    TN_KIND_TENSOR,
-    TN_KIND_SPARSE_TENSOR,
-    TN_KIND_SEQUENCE,
-    TN_KIND_OPTIONAL,
-    TN_KIND_MAP
-} tn_value_kind;
-
 typedef struct tn_graph_dim {
     int64_t value;  /* >= 0, or -1 when symbolic or unknown */
     tn_text symbol; /* dim_param; empty when none */
