@@ -50,7 +50,7 @@ typedef enum tn_status {
         TN_STATUS_COUNT
 } tn_status;
 
-#define TN_ERROR_MESSAGE_BYTES 512
+#define TN_ERROR_MESSAGE_BYTES 2048
 #define TN_ERROR_NAME_BYTES 128
 
 /* What went wrong. Zero-initialise it, or don't: it is written whole by whoever reports.

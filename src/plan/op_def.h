@@ -154,7 +154,8 @@ enum {
     TN_OP_CONTROL = 1u << 6,           /* holds subgraphs; the plan makes BRANCH or LOOP steps */
     TN_OP_VIEW_LEADING = 1u << 7, /* each output is a run of input 0's bytes (Split, Slice on the
                                      leading axis); view_offset says where */
-    TN_OP_RANDOM = 1u << 8        /* never folded, never merged */
+    TN_OP_RANDOM = 1u << 8,       /* never folded, never merged */
+    TN_OP_CONSTANT = 1u << 9      /* no inputs; its attribute is the value: becomes a weight */
 };
 
 #define TN_TYPE_BIT(name) (1u << TN_DTYPE_##name)

@@ -12,8 +12,13 @@ typedef struct op_run {
     void *values[2 * TN_OP_RUN_MAX_OPERANDS];
     uint32_t in[TN_OP_RUN_MAX_OPERANDS];
     uint32_t out[TN_OP_RUN_MAX_OPERANDS];
-    tn_error errors[TN_MAX_WORKERS];
+    tn_error errors[TN_OP_RUN_MAX_WORKERS];
 } op_run;
+
+static uint32_t worker_count_of(const tn_op_call *call) {
+    if (call->worker_count == 0) return 1;
+    return call->worker_count < TN_OP_RUN_MAX_WORKERS ? call->worker_count : TN_OP_RUN_MAX_WORKERS;
+}
 
 const tn_variant *tn_variant_cheapest_plain(const tn_variant *variants, uint32_t count) {
     const tn_variant *best = NULL;
@@ -117,7 +122,7 @@ static tn_status place_operands(op_run *run, const tn_variant *variant, tn_error
 
 static tn_status run_tiles(op_run *run, const tn_variant *variant, const void *record,
                            tn_error *err) {
-    const uint32_t worker_count = run->call->worker_count == 0 ? 1 : run->call->worker_count;
+    const uint32_t worker_count = worker_count_of(run->call);
     const size_t stride = tn_align_up(variant->worker_scratch_bytes, 64);
     void *shared = NULL;
     void *scratch = NULL;
@@ -164,13 +169,12 @@ static tn_status choose_variant(const tn_op_call *call, tn_variant *out, tn_erro
     tn_variant variants[TN_MAX_VARIANTS];
     memset(variants, 0, sizeof variants);
     uint32_t count = 0;
-    const tn_variant_query query = {
-        .node = call->node,
-        .cpu = call->cpu,
-        .worker_count = call->worker_count == 0 ? 1 : call->worker_count,
-        .scratch_limit_bytes = SIZE_MAX,
-        .preferred_block = 0,
-        .epilogue = NULL};
+    const tn_variant_query query = {.node = call->node,
+                                    .cpu = call->cpu,
+                                    .worker_count = worker_count_of(call),
+                                    .scratch_limit_bytes = SIZE_MAX,
+                                    .preferred_block = 0,
+                                    .epilogue = NULL};
     TN_TRY(call->node->op->variants(&query, variants, &count, err));
     const tn_variant *chosen = NULL;
     if (call->variant_index < 0) {
@@ -186,7 +190,9 @@ static tn_status choose_variant(const tn_op_call *call, tn_variant *out, tn_erro
 
 tn_status tn_op_run(const tn_op_call *call, tn_error *err) {
     const tn_node_facts *node = call->node;
-    op_run run = {.call = call, .node = node};
+    op_run run; /* left unset: operands and errors are written before they are read */
+    run.call = call;
+    run.node = node;
     TN_REQUIRE(
         node->input_count <= TN_OP_RUN_MAX_OPERANDS && node->output_count <= TN_OP_RUN_MAX_OPERANDS,
         err, TN_OUT_OF_RANGE, "%s has %u inputs, at most %d run alone", node->op->name,
@@ -200,7 +206,7 @@ tn_status tn_op_run(const tn_op_call *call, tn_error *err) {
     const tn_bind_context bind = {.node = node,
                                   .variant = &variant,
                                   .cpu = call->cpu,
-                                  .worker_count = call->worker_count == 0 ? 1 : call->worker_count,
+                                  .worker_count = worker_count_of(call),
                                   .err = err};
     const void *record = node->params;
     if (node->op->bind != NULL) {

@@ -7,6 +7,7 @@
 #include "plan/op_def.h"
 
 #define TN_OP_RUN_MAX_OPERANDS 64
+#define TN_OP_RUN_MAX_WORKERS 4
 
 /* Where scratch, packed weights and outputs come from. `get` returns NULL when refused; memory is
  * 64-byte aligned. The caller frees everything it gave by its own means afterwards. */
