@@ -29,10 +29,13 @@ static void *get_from_ir(void *ctx, size_t size_bytes) {
 }
 
 static bool inputs_are_constant(const tn_ir *ir, const tn_ir_node *node) {
+    const bool by_shape = (node->op->flags & TN_OP_SHAPE_ONLY) != 0;
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == TN_NO_VALUE) continue;
         const tn_fact *fact = &ir->values[node->inputs[i]].fact;
-        if (!fact->is_constant || fact->data == NULL) return false;
+        const bool is_known = by_shape ? tn_fact_is_sized(fact) && fact->dtype != TN_DTYPE_NONE
+                                       : fact->is_constant && fact->data != NULL;
+        if (!is_known) return false;
     }
     return true;
 }
@@ -40,6 +43,7 @@ static bool inputs_are_constant(const tn_ir *ir, const tn_ir_node *node) {
 static tn_status align_inputs(tn_ir *ir, const tn_ir_node *node, tn_error *err) {
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == TN_NO_VALUE) continue;
+        if (ir->values[node->inputs[i]].fact.data == NULL) continue;
         TN_TRY(tn_constant_align(ir, node->inputs[i], err));
     }
     return TN_OK;
@@ -160,9 +164,15 @@ static tn_status infer_node(fold *f, uint32_t index) {
     const tn_ir_node *node = &ir->nodes[index];
     if (node->op->infer == NULL) return TN_OK;
     tn_node_facts facts;
-    const tn_fact **inputs = tn_bump_array(&ir->bump, node->input_count + 1u, sizeof *inputs);
-    tn_fact **outputs = tn_bump_array(&ir->bump, node->output_count + 1u, sizeof *outputs);
-    if (inputs == NULL || outputs == NULL) return tn_ir_no_memory(ir, f->err);
+    const tn_fact *few_inputs[MAX_FOLD_OPERANDS];
+    tn_fact *few_outputs[MAX_FOLD_OPERANDS];
+    const tn_fact **inputs = few_inputs;
+    tn_fact **outputs = few_outputs;
+    if (node->input_count > MAX_FOLD_OPERANDS || node->output_count > MAX_FOLD_OPERANDS) {
+        inputs = tn_bump_array(&ir->bump, node->input_count + 1u, sizeof *inputs);
+        outputs = tn_bump_array(&ir->bump, node->output_count + 1u, sizeof *outputs);
+        if (inputs == NULL || outputs == NULL) return tn_ir_no_memory(ir, f->err);
+    }
     tn_ir_node_facts(ir, index, inputs, outputs, &facts);
     tn_status status = tn_op_check_types(&facts, f->err);
     if (status == TN_OK) status = node->op->infer(&facts, f->err);
