@@ -155,7 +155,9 @@ enum {
     TN_OP_VIEW_LEADING = 1u << 7, /* each output is a run of input 0's bytes (Split, Slice on the
                                      leading axis); view_offset says where */
     TN_OP_RANDOM = 1u << 8,       /* never folded, never merged */
-    TN_OP_CONSTANT = 1u << 9      /* no inputs; its attribute is the value: becomes a weight */
+    TN_OP_CONSTANT = 1u << 9,     /* no inputs; its attribute is the value: becomes a weight */
+    TN_OP_SHAPE_ONLY = 1u << 10   /* depends on input shapes and types alone, never reads the
+                                     contents: known as soon as the inputs are sized */
 };
 
 #define TN_TYPE_BIT(name) (1u << TN_DTYPE_##name)
