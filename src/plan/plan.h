@@ -107,6 +107,9 @@ typedef struct tn_pack_source {
     void *ctx;
     tn_status (*get)(void *ctx, const tn_ir *ir, const tn_ir_node *node,
                      const tn_pack_context *pack, const void **out_data);
+    /* A copy of constant `value` of the form, aligned to 64; made once, kept like packed forms. */
+    tn_status (*align)(void *ctx, const tn_ir *ir, uint32_t value, const void **out_data,
+                       tn_error *err);
 } tn_pack_source;
 
 typedef struct tn_plan_options {
