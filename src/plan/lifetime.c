@@ -146,6 +146,20 @@ static tn_status place_model_outputs(tn_planner *planner) {
     return TN_OK;
 }
 
+/* Another input that shares bytes with `from` other than index by index would be read after it was
+ * overwritten. */
+static bool others_overlap(tn_plan *plan, const tn_step *step, uint32_t input, uint32_t from) {
+    for (uint32_t i = 0; i < step->in_count; i++) {
+        if (i == input || step->in[i] == TN_NO_VALUE) continue;
+        if (find_root(plan, step->in[i]) != from) continue;
+        const tn_plan_slot *other = &plan->slots[step->in[i]];
+        size_t size_bytes = 0;
+        if (tn_fact_size_bytes(&other->fact, &size_bytes, NULL) != TN_OK) return true;
+        if (other->root_offset != 0 || size_bytes != plan->slots[from].size_bytes) return true;
+    }
+    return false;
+}
+
 /* Output 0 over an input: only the last reader, same size and layout, never over a model input or
  * output, a weight, or a window of something larger; never from a dynamic step. */
 static void merge_in_place(tn_planner *planner, uint32_t s) {
@@ -164,7 +178,7 @@ static void merge_in_place(tn_planner *planner, uint32_t s) {
         if (from == to || source->place != TN_PLACE_SLAB || source->death != s) continue;
         if (value->root_offset != 0 || source->size_bytes != plan->slots[to].size_bytes) continue;
         if (value->fact.layout.block != plan->slots[step->out[0]].fact.layout.block) continue;
-        if (!tn_fact_is_sized(&value->fact)) continue;
+        if (!tn_fact_is_sized(&value->fact) || others_overlap(plan, step, i, from)) continue;
         plan->slots[to].root = from;
         plan->slots[from].death = plan->slots[to].death;
         return;
