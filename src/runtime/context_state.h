@@ -1,0 +1,68 @@
+/* A context from inside: one run at a time, with its slab, value table and what it holds between
+ * begin and end of a run. */
+#ifndef TN_RUNTIME_CONTEXT_STATE_H
+#define TN_RUNTIME_CONTEXT_STATE_H
+
+#include "runtime/session_state.h"
+
+/* A value whose size is known only during the run. */
+typedef struct tn_dynamic_value {
+    tn_fact fact;
+    tn_allocation_handle handle; /* of roots; arena NULL: none */
+    bool in_io_arena;
+} tn_dynamic_value;
+
+struct tn_context {
+    tn_context *next_idle;
+    tn_context *next_all;
+    tn_session *session; /* pooled: borrowed; user's own: one reference */
+    bool is_users;
+    atomic_flag is_busy;
+    tn_allocator *allocator;   /* one reference; child of the session's execution node */
+    tn_execution_arena *arena; /* owned, or the caller's */
+    bool owns_arena;
+    tn_cached_plan *bound; /* the plan that the tables are set for; use-counted */
+    char *slab;
+    void **values; /* [value_capacity] */
+    uint32_t value_capacity;
+    tn_allocation_handle *io;  /* [value_capacity] handles of I/O roots, by value */
+    tn_dynamic_value *dynamic; /* [value_capacity]; NULL until a plan needs it */
+    uint32_t dynamic_capacity;
+    tn_error *errors;                  /* [TN_MAX_WORKERS] */
+    tn_bump run_bump;                  /* records of dynamic steps; reset at the end of a run */
+    tn_allocation_handle *temporaries; /* of the running step */
+    uint32_t temporary_count, temporary_capacity;
+    tn_allocation_handle *staged;  /* [session inputs] copies of strided feeds */
+    const tn_tensor **feeds;       /* [session inputs] of the running run; borrowed */
+    tn_value **held_inputs;        /* [session inputs] set by tn_context_set; references */
+    tn_value **held_outputs;       /* [session outputs] of the last run; references */
+    uint64_t copies, copied_bytes; /* of this run */
+};
+
+/* One run. `feeds` [input_count] by declared position; `outputs` [output_count] by declared
+ * position: NULL and wanted[i]: a new value; non-NULL: written into. */
+typedef struct tn_run_request {
+    const tn_tensor *const *feeds;
+    tn_value **outputs;
+    const bool *wanted;
+} tn_run_request;
+
+tn_status tn_context_execute(tn_context *context, const tn_run_request *request, tn_error *err);
+
+/* Makes and frees a context (context.c). `users`: it retains the session. */
+tn_status tn_context_make(tn_session *session, bool users, tn_context **out, tn_error *err);
+void tn_context_free(tn_context *context);
+
+/* dynamic.c: infers, binds and runs step `index` with the facts of now. */
+tn_status tn_context_run_dynamic(tn_context *context, const tn_step *step, tn_error *err);
+/* Runs the bound tiles of a step. */
+tn_status tn_context_run_tiles(tn_context *context, const tn_step *step, tn_error *err);
+/* Takes memory for a dynamic root. */
+tn_status tn_context_make_dynamic(tn_context *context, uint32_t value, const tn_fact *fact,
+                                  void **out_data, tn_error *err);
+void tn_context_release_dynamic(tn_context *context, uint32_t root);
+tn_status tn_context_assign(tn_context *context, const tn_step *step, tn_error *err);
+/* The fact of `value` as it is now: the plan's, or the run's. */
+const tn_fact *tn_context_fact(const tn_context *context, uint32_t value);
+
+#endif
