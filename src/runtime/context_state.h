@@ -22,7 +22,9 @@ struct tn_context {
     bool owns_arena;
     tn_cached_plan *bound; /* the plan that the tables are set for; use-counted */
     char *slab;
-    void **values; /* [value_capacity] */
+    tn_allocation_handle slab_handle; /* single-arena mode: the slab's block during a run */
+    int64_t *signature;               /* [session->signature_capacity] */
+    void **values;                    /* [value_capacity] */
     uint32_t value_capacity;
     tn_allocation_handle *io;  /* [value_capacity] handles of I/O roots, by value */
     tn_dynamic_value *dynamic; /* [value_capacity]; NULL until a plan needs it */
@@ -73,6 +75,7 @@ void tn_context_release_temporaries(tn_context *context);
 const tn_fact *tn_context_fact(const tn_context *context, uint32_t value);
 
 /* context.c: the arena behind a context, whichever kind it is. */
+void tn_context_drop(tn_context *context);
 void tn_context_begin_run(tn_context *context);
 void tn_context_end_run(tn_context *context);
 tn_status tn_context_reserve_slab(tn_context *context, size_t size_bytes, void **out_slab,
@@ -80,6 +83,5 @@ tn_status tn_context_reserve_slab(tn_context *context, size_t size_bytes, void *
 tn_status tn_context_allocate(tn_context *context, size_t size_bytes, tn_allocation_handle *out,
                               tn_error *err);
 tn_status tn_context_reserve_tables(tn_context *context, const tn_plan *plan, tn_error *err);
-void tn_context_note_peak(tn_context *context);
 
 #endif

@@ -65,8 +65,8 @@ tn_status tn_context_make_temporary(tn_context *context, size_t size_bytes, void
                                     tn_error *err) {
     if (context->temporary_count == context->temporary_capacity) {
         const uint32_t capacity = context->temporary_capacity * 2 + 8;
-        tn_allocation_handle *grown = tn_allocator_realloc(context->allocator, context->temporaries,
-                                                           capacity * sizeof *grown);
+        tn_allocation_handle *grown = tn_allocator_realloc(
+            context->session->plan_allocator, context->temporaries, capacity * sizeof *grown);
         TN_REQUIRE(grown != NULL, err, TN_OUT_OF_MEMORY, "a list of %u temporaries needs memory",
                    capacity);
         context->temporaries = grown;

@@ -155,8 +155,8 @@ static void set_fixed_values(tn_context *context) {
 static tn_status bind_plan(tn_context *context, const tn_run_request *request, tn_error *err) {
     tn_session *session = context->session;
     tn_cached_plan *found = NULL;
-    const tn_run_inputs inputs = {request->feeds};
-    TN_TRY(tn_session_find_plan(session, &inputs, context->bound, &found, err));
+    TN_TRY(tn_session_find_plan(session, request->feeds, context->signature, context->bound, &found,
+                                err));
     const bool is_same = found == context->bound;
     if (!is_same) {
         const tn_status status = tn_context_reserve_tables(context, found->plan, err);
@@ -377,7 +377,6 @@ tn_status tn_context_execute(tn_context *context, const tn_run_request *request,
     TN_TRY_GOTO(set_inputs(context, request, err), cleanup);
     TN_TRY_GOTO(set_outputs(context, request, err), cleanup);
     TN_TRY_GOTO(run_steps(context, err), cleanup);
-    tn_context_note_peak(context);
     TN_TRY_GOTO(export_outputs(context, request, err), cleanup);
 
 cleanup:
