@@ -104,6 +104,9 @@ void tn_session_return_context(tn_session *session, tn_context *context);
 size_t tn_session_find_input(const tn_session *session, const char *name);
 size_t tn_session_find_output(const tn_session *session, const char *name);
 
+/* Texts of tn_session_meta (session_info.c). */
+tn_status tn_session_fill_meta(tn_session *session, tn_error *err);
+
 /* TN_CLOSED when the session or its environment is. */
 tn_status tn_session_check_open(tn_session *session, tn_error *err);
 
