@@ -227,6 +227,21 @@ static tn_status read_sparse_initializers(tn_loader *loader, tn_wire_reader read
     return TN_OK;
 }
 
+/* The inputs of the whole model must say what they are; those of a body take it from their caller.
+ */
+static tn_status check_input_types(const tn_graph *graph, tn_error *err) {
+    for (size_t i = 0; i < graph->input_count; i++) {
+        const tn_graph_value_info *input = &graph->inputs[i];
+        const bool is_tensor = input->type.kind == TN_KIND_TENSOR;
+        if (input->type.kind != TN_KIND_UNKNOWN && (!is_tensor || input->type.dtype != 0)) continue;
+        const tn_label label = tn_label_of(input->name);
+        (void)tn_error_set(err, TN_INVALID_MODEL, "graph input %s has no type", label.text);
+        tn_error_set_node(err, label.text);
+        return TN_INVALID_MODEL;
+    }
+    return TN_OK;
+}
+
 static tn_status read_graph_values(tn_loader *loader, tn_wire_reader reader, const size_t *counts,
                                    int depth, tn_graph *graph, tn_error *err) {
     graph->input_count = counts[GRAPH_INPUT];
@@ -254,6 +269,7 @@ tn_status tn_onnx_read_graph(tn_loader *loader, uint32_t scope, tn_error *err) {
         if (field.number == GRAPH_NAME) graph->name = tn_wire_text(&field);
     }
     TN_TRY(read_graph_values(loader, start, counts, depth + 1, graph, err));
+    if (scope == 0) TN_TRY(check_input_types(graph, err));
     TN_TRY(
         read_initializers(loader, start, &loader->scopes[scope], counts[GRAPH_INITIALIZER], err));
     TN_TRY(read_sparse_initializers(loader, start, graph, counts[GRAPH_SPARSE_INITIALIZER], err));
