@@ -172,6 +172,9 @@ const tn_model_info *tn_model_get_info(const tn_model *model);
 /* Finds an attribute by name; NULL when absent. */
 const tn_graph_attribute *tn_graph_node_attribute(const tn_graph_node *node, const char *name);
 
+/* References that exist now; for caches that hold one themselves. */
+uint32_t tn_model_ref_count(const tn_model *model);
+
 /* Tells the model that `tensor`'s mapped bytes are no longer needed in place (it has been packed):
  * whole pages are dropped and its bytes leave `charged` and `mapped`. They stay readable, then
  * uncharged. Idempotent; nothing happens for tensors that are not mapped. Threads: any. */

@@ -30,16 +30,17 @@ typedef enum tn_place {
 /* Where a value lies. Values that share storage have the same root. */
 typedef struct tn_plan_slot {
     tn_fact fact;
-    const void *data;      /* CONSTANT */
-    size_t size_bytes;     /* physical; 0 while unknown */
-    size_t root_offset;    /* bytes from the root's start */
-    size_t slab_offset;    /* SLAB roots */
-    uint32_t root;         /* the value itself when it owns its storage */
-    uint32_t birth, death; /* steps, roots only: first write and last read; death is step_count for
-                              what leaves the run */
-    uint32_t io_index;     /* IO roots: output position */
-    tn_place place;        /* of roots; others follow their root */
-    bool is_output;        /* dynamic values: listed as an output, so made in the I/O arena */
+    const void *data;       /* CONSTANT */
+    size_t size_bytes;      /* physical; 0 while unknown */
+    size_t root_offset;     /* bytes from the root's start */
+    size_t slab_offset;     /* SLAB roots */
+    uint32_t root;          /* the value itself when it owns its storage */
+    uint32_t birth, death;  /* steps, roots only: first write and last read; death is step_count for
+                               what leaves the run */
+    uint32_t io_index;      /* IO roots: output position */
+    uint32_t dynamic_index; /* values without a size: position in the run's table; else ~0u */
+    tn_place place;         /* of roots; others follow their root */
+    bool is_output;         /* dynamic values: listed as an output, so made in the I/O arena */
 } tn_plan_slot;
 
 typedef enum tn_step_kind {

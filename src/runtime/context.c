@@ -14,21 +14,20 @@ static void *get_array(tn_context *context, size_t count, size_t item_bytes) {
 
 static tn_status make_arena(tn_context *context, tn_error *err) {
     tn_session *session = context->session;
-    if (session->options.execution_in_io_arena != NULL) return TN_OK;
-    if (session->options.execution_arena != NULL) {
-        context->arena = session->options.execution_arena;
+    if (session->options.execution_in_io_arena != NULL) {
+        context->arena = tn_io_arena_as_arena(session->options.execution_in_io_arena);
+        tn_slab_init(&context->own_slab, context->arena, session->options.retention_window);
         return TN_OK;
     }
-    const tn_execution_arena_options options = {
-        .struct_size = sizeof options,
-        .allocator = context->allocator,
-        .adaptive_window = session->options.retention == TN_RETENTION_ADAPTIVE
-                               ? session->options.retention_window
-                               : 0,
-        .keep_nothing = session->options.retention == TN_RETENTION_NONE,
-        .poison = session->options.poison};
-    TN_TRY(tn_execution_arena_create(&options, &context->arena, err));
-    context->owns_arena = true;
+    if (session->options.execution_arena != NULL) {
+        context->execution_arena = session->options.execution_arena;
+    } else {
+        const tn_arena_options options = tn_session_arena_options(session);
+        TN_TRY(tn_execution_arena_create(context->allocator, &options, &context->execution_arena,
+                                         err));
+        context->owns_arena = true;
+    }
+    context->arena = tn_execution_arena_as_arena(context->execution_arena);
     return TN_OK;
 }
 
@@ -105,7 +104,10 @@ void tn_context_free(tn_context *context) {
     tn_session *session = context->session;
     if (context->held_inputs != NULL && context->held_outputs != NULL) tn_context_drop(context);
     if (context->bound != NULL) tn_session_unuse_plan(session, context->bound);
-    if (context->owns_arena) tn_execution_arena_destroy(context->arena);
+    if (context->owns_arena) tn_execution_arena_destroy(context->execution_arena);
+    if (context->execution_arena == NULL && context->arena != NULL) {
+        tn_slab_deinit(&context->own_slab);
+    }
     tn_bump_deinit(&context->run_bump);
     free_tables(context);
     if (context->allocator != session->plan_allocator) tn_allocator_release(context->allocator);
@@ -125,37 +127,27 @@ void tn_context_drop(tn_context *context) {
 }
 
 void tn_context_begin_run(tn_context *context) {
-    if (context->arena != NULL) tn_execution_arena_begin_run(context->arena);
+    tn_arena_begin_run(context->arena);
     tn_io_arena_begin_run(context->session->io_arena);
 }
 
 void tn_context_end_run(tn_context *context) {
-    if (context->arena != NULL) {
-        tn_execution_arena_end_run(context->arena);
-    } else if (context->slab_handle.arena != NULL) {
-        (void)tn_allocation_handle_reset(&context->slab_handle, NULL);
-    }
+    if (context->execution_arena == NULL) tn_slab_end_run(&context->own_slab);
+    tn_arena_end_run(context->arena);
     tn_io_arena_end_run(context->session->io_arena);
 }
 
 tn_status tn_context_reserve_slab(tn_context *context, size_t size_bytes, void **out_slab,
                                   tn_error *err) {
-    if (context->arena != NULL) {
-        return tn_execution_arena_reserve_slab(context->arena, size_bytes, out_slab, err);
+    if (context->execution_arena != NULL) {
+        return tn_execution_arena_reserve_slab(context->execution_arena, size_bytes, out_slab, err);
     }
-    tn_io_arena *arena = context->session->options.execution_in_io_arena;
-    TN_TRY(tn_io_arena_allocate(arena, size_bytes, &context->slab_handle, err));
-    *out_slab = context->slab_handle.data;
-    return TN_OK;
+    return tn_slab_reserve(&context->own_slab, size_bytes, out_slab, err);
 }
 
 tn_status tn_context_allocate(tn_context *context, size_t size_bytes, tn_allocation_handle *out,
                               tn_error *err) {
-    if (context->arena != NULL) {
-        return tn_execution_arena_allocate(context->arena, size_bytes, out, err);
-    }
-    return tn_io_arena_allocate(context->session->options.execution_in_io_arena, size_bytes, out,
-                                err);
+    return tn_arena_allocate(context->arena, size_bytes, out, err);
 }
 
 /* Room for the plan's values: grows, never shrinks while the context lives. */

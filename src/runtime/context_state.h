@@ -17,18 +17,20 @@ struct tn_context {
     tn_session *session; /* pooled: borrowed; user's own: one reference */
     bool is_users;
     atomic_flag is_busy;
-    tn_allocator *allocator;   /* one reference; child of the session's execution node */
-    tn_execution_arena *arena; /* owned, or the caller's */
+    tn_allocator *allocator;             /* one reference; child of the session's execution node */
+    tn_arena *arena;                     /* where execution memory comes from; borrowed */
+    tn_execution_arena *execution_arena; /* the same; NULL in single-arena mode */
     bool owns_arena;
+    tn_slab own_slab;      /* single-arena mode */
     tn_cached_plan *bound; /* the plan that the tables are set for; use-counted */
     char *slab;
-    tn_allocation_handle slab_handle; /* single-arena mode: the slab's block during a run */
-    int64_t *signature;               /* [session->signature_capacity] */
-    void **values;                    /* [value_capacity] */
+    int64_t *signature; /* [session->signature_capacity] */
+    void **values;      /* [value_capacity] */
     uint32_t value_capacity;
-    tn_allocation_handle *io;  /* [value_capacity] handles of I/O roots, by value */
-    tn_dynamic_value *dynamic; /* [value_capacity]; NULL until a plan needs it */
+    tn_allocation_handle *io;  /* [session outputs] blocks of this run; arena NULL: none */
+    tn_dynamic_value *dynamic; /* [dynamic_capacity], by dynamic_index */
     uint32_t dynamic_capacity;
+    const tn_step *step;               /* the running one, for make_output */
     tn_error *errors;                  /* [TN_MAX_WORKERS] */
     tn_bump run_bump;                  /* records of dynamic steps; reset at the end of a run */
     tn_allocation_handle *temporaries; /* of the running step */

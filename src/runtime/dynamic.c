@@ -35,7 +35,7 @@ tn_status tn_context_make_dynamic(tn_context *context, uint32_t value, const tn_
         return TN_OK;
     }
     tn_dynamic_value *dynamic = &context->dynamic[slot->dynamic_index];
-    if (dynamic->handle.arena != NULL) (void)tn_allocation_handle_reset(&dynamic->handle, NULL);
+    if (dynamic->handle.arena != NULL) (void)tn_allocation_handle_reset(&dynamic->handle);
     TN_TRY(allocate(context, slot->is_output, size_bytes, &dynamic->handle, err));
     dynamic->fact = *fact;
     dynamic->fact.data = NULL;
@@ -49,14 +49,14 @@ void tn_context_release_dynamic(tn_context *context, uint32_t root) {
     const uint32_t index = context->bound->plan->slots[root].dynamic_index;
     if (index == UINT32_MAX) return;
     tn_dynamic_value *dynamic = &context->dynamic[index];
-    if (dynamic->handle.arena != NULL) (void)tn_allocation_handle_reset(&dynamic->handle, NULL);
+    if (dynamic->handle.arena != NULL) (void)tn_allocation_handle_reset(&dynamic->handle);
 }
 
 void tn_context_release_all_dynamic(tn_context *context) {
     for (uint32_t i = 0; i < context->bound->plan->dynamic_value_count; i++) {
         tn_dynamic_value *dynamic = &context->dynamic[i];
         if (dynamic->handle.arena != NULL) {
-            (void)tn_allocation_handle_reset(&dynamic->handle, NULL);
+            (void)tn_allocation_handle_reset(&dynamic->handle);
         }
     }
 }
@@ -83,7 +83,7 @@ tn_status tn_context_make_temporary(tn_context *context, size_t size_bytes, void
 void tn_context_release_temporaries(tn_context *context) {
     while (context->temporary_count > 0) {
         tn_allocation_handle *handle = &context->temporaries[--context->temporary_count];
-        (void)tn_allocation_handle_reset(handle, NULL);
+        (void)tn_allocation_handle_reset(handle);
     }
 }
 

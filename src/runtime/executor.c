@@ -288,7 +288,7 @@ static tn_status own_strings(tn_context *context, const tn_fact *fact,
         copies[i] = (tn_string){bytes, strings[i].size_bytes};
         bytes += strings[i].size_bytes;
     }
-    (void)tn_allocation_handle_reset(inout_handle, NULL);
+    (void)tn_allocation_handle_reset(inout_handle);
     *inout_handle = owned;
     context->copies++;
     context->copied_bytes += size_bytes;
@@ -354,11 +354,11 @@ static tn_status export_outputs(tn_context *context, const tn_run_request *reque
 static void give_back(tn_context *context) {
     tn_session *session = context->session;
     for (size_t i = 0; i < session->output_count; i++) {
-        if (context->io[i].arena != NULL) (void)tn_allocation_handle_reset(&context->io[i], NULL);
+        if (context->io[i].arena != NULL) (void)tn_allocation_handle_reset(&context->io[i]);
     }
     for (size_t i = 0; i < session->input_count; i++) {
         if (context->staged[i].arena == NULL) continue;
-        (void)tn_allocation_handle_reset(&context->staged[i], NULL);
+        (void)tn_allocation_handle_reset(&context->staged[i]);
     }
     if (context->bound != NULL && context->bound->plan->dynamic_count > 0) {
         tn_context_release_all_dynamic(context);

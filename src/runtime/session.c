@@ -42,20 +42,22 @@ static tn_status make_nodes(tn_session *session, tn_error *err) {
     return make_child(session->allocator, "plan", 0, &session->plan_allocator, err);
 }
 
+tn_arena_options tn_session_arena_options(const tn_session *session) {
+    return (tn_arena_options){.struct_size = sizeof(tn_arena_options),
+                              .has_retention_cap = session->options.retention == TN_RETENTION_NONE,
+                              .retention_cap_bytes = 0,
+                              .is_adaptive = session->options.retention == TN_RETENTION_ADAPTIVE,
+                              .window_runs = session->options.retention_window};
+}
+
 static tn_status make_io_arena(tn_session *session, tn_error *err) {
     if (session->options.io_arena != NULL) {
         session->io_arena = tn_io_arena_retain(session->options.io_arena);
         TN_REQUIRE(session->io_arena != NULL, err, TN_DEAD, "the I/O arena is already released");
         return TN_OK;
     }
-    const tn_io_arena_options options = {
-        .struct_size = sizeof options,
-        .allocator = session->io_allocator,
-        .adaptive_window = session->options.retention == TN_RETENTION_ADAPTIVE
-                               ? session->options.retention_window
-                               : 0,
-        .keep_nothing = session->options.retention == TN_RETENTION_NONE};
-    return tn_io_arena_create(&options, &session->io_arena, err);
+    const tn_arena_options options = tn_session_arena_options(session);
+    return tn_io_arena_create(session->io_allocator, &options, &session->io_arena, err);
 }
 
 static tn_status make_pool(tn_session *session, tn_error *err) {
@@ -237,7 +239,7 @@ static void empty_session(tn_session *session) {
     tn_session_drop_forms(session);
     tn_weights_deinit(&session->folded);
     if (session->io_arena != NULL) {
-        if (session->options.io_arena == NULL) tn_io_arena_orphan(session->io_arena);
+        if (session->options.io_arena == NULL) tn_io_arena_close(session->io_arena);
         tn_io_arena_release(session->io_arena);
         session->io_arena = NULL;
     }

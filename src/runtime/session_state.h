@@ -95,6 +95,7 @@ tn_status tn_session_form_for(tn_session *session, const bool *fed, tn_session_f
 void tn_session_drop_plans(tn_session *session, uint32_t keep_count);
 void tn_session_drop_forms(tn_session *session);
 tn_plan_options tn_session_plan_options(tn_session *session);
+tn_arena_options tn_session_arena_options(const tn_session *session);
 
 /* Checks a context out of the pool and back (session.c). */
 tn_status tn_session_take_context(tn_session *session, tn_context **out, tn_error *err);
