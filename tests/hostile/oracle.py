@@ -93,7 +93,8 @@ def type_proto(t):
     if which == "optional_type":
         return " optional" + type_proto(t.optional_type.elem_type)
     if which == "map_type":
-        return f" map {DTYPE_NAMES[t.map_type.key_type]}" + type_proto(t.map_type.value_type)
+        key = t.map_type.key_type
+        return " map" + (f" {DTYPE_NAMES[key]}" if key else "") + type_proto(t.map_type.value_type)
     return " unknown"
 
 
@@ -103,6 +104,21 @@ def infos(what, values):
 
 def float_bits(value):
     return f" {struct.unpack('<I', struct.pack('<f', value))[0]:08x}"
+
+
+ATTRIBUTE_FIELDS = "f i s t g floats ints strings tensors graphs sparse_tensor sparse_tensors tp type_protos"
+
+
+def with_type(a):
+    """Early format versions have no type: it is that of the first field with a value."""
+    if a.type or a.ref_attr_name:
+        return a
+    filled = {f.name for f, _ in a.ListFields()}
+    types = [i for i, name in enumerate(ATTRIBUTE_FIELDS.split(), 1) if name in filled]
+    typed = onnx.AttributeProto()
+    typed.CopyFrom(a)
+    typed.type = types[0]
+    return typed
 
 
 def attribute(a):
@@ -142,11 +158,12 @@ def nodes(queue, values):
     for n in values:
         head = text(n.op_type) + text(domain(n.domain)) + text(n.overload) + text(n.name)
         lines.append(f"node {head}" + texts("in", n.input) + texts("out", n.output))
-        for a in n.attribute:
+        for a in map(with_type, n.attribute):
             lines.append(attribute(a))
             if a.type == onnx.AttributeProto.GRAPH:
                 queue.append(a.g)
-            queue.extend(a.graphs)
+            if a.type == onnx.AttributeProto.GRAPHS:
+                queue.extend(a.graphs)
     return lines
 
 
