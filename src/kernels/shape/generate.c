@@ -326,6 +326,7 @@ typedef struct diagonal_record {
     uint32_t elem_bytes;
     tn_dtype k_dtype;
     bool upper;
+    bool has_k; /* as input 1 */
     char one[16];
 } diagonal_record;
 
@@ -414,9 +415,8 @@ static tn_status trilu_run(const void *record, tn_kernel_context *ctx, uint32_t 
     (void)worker;
     const diagonal_record *r = record;
     const char *in = tn_kernel_in(ctx, 0);
-    const void *k_data = tn_kernel_in(ctx, 1);
     char *out = tn_kernel_out(ctx, 0);
-    const int64_t k = k_data == NULL ? 0 : tn_read_index(k_data, r->k_dtype, 0);
+    const int64_t k = r->has_k ? tn_read_index(tn_kernel_in(ctx, 1), r->k_dtype, 0) : 0;
     for (uint32_t tile = tile0; tile < tile1; tile++) {
         size_t begin = 0;
         size_t end = 0;
@@ -451,6 +451,7 @@ static tn_status trilu_bind(const tn_bind_context *ctx, void *record) {
     bind_matrices(ctx, r);
     r->upper = p->upper;
     r->k_dtype = tn_input_dtype(ctx->node, 1);
+    r->has_k = tn_node_input(ctx->node, 1) != NULL;
     TN_REQUIRE(tn_node_input(ctx->node, 1) == NULL || tn_fact_len_elems(ctx->node->inputs[1]) == 1,
                ctx->err, TN_INVALID_ARGUMENT, "k is not one number");
     return TN_OK;
