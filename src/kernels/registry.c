@@ -1,7 +1,18 @@
 /* One line per family; a new operator in a family does not touch this file. */
 #include "kernels/registry.h"
 
-#define TN_FAMILY_LIST(X) X(matmul) X(reduce) X(arg_reduce) X(softmax)
+#define TN_FAMILY_LIST(X) \
+    X(arg_reduce)         \
+    X(concat)             \
+    X(gather)             \
+    X(generate)           \
+    X(matmul)             \
+    X(pad)                \
+    X(rearrange)          \
+    X(reduce)             \
+    X(reshape)            \
+    X(slice)              \
+    X(softmax)
 
 #define TN_FAMILY_DECLARE(family) extern const tn_op_table tn_##family##_table;
 TN_FAMILY_LIST(TN_FAMILY_DECLARE)

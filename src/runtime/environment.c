@@ -10,6 +10,8 @@
 
 #include "base/checked_size.h"
 #include "base/error.h"
+#include "memory/fault.h"
+#include "memory/tree.h"
 #include "model/graph.h"
 
 #define MAX_THREADS TN_MAX_WORKERS
@@ -22,8 +24,14 @@ static void base_free(void *ctx, void *data) {
     tn_allocator_free(ctx, data);
 }
 
+static bool may_start(void *ctx) {
+    const tn_allocator *allocator = ctx;
+    return !tn_fault_hits(allocator->root->fault, TN_FAULT_THREAD);
+}
+
 tn_base_alloc tn_environment_base_alloc(tn_allocator *allocator) {
-    return (tn_base_alloc){.ctx = allocator, .alloc = base_alloc, .free = base_free};
+    return (tn_base_alloc){
+        .ctx = allocator, .alloc = base_alloc, .free = base_free, .may_start_thread = may_start};
 }
 
 /* "64MiB", "1.5G" is not read: digits and one of K, M, G, with or without iB or B. */
@@ -70,6 +78,11 @@ static tn_status complete_options(tn_environment_options *options, tn_error *err
         options->thread_count = online < 1 ? 1 : (uint32_t)online;
         if (options->thread_count > MAX_THREADS) options->thread_count = MAX_THREADS;
     }
+    const char *level = getenv("TENURE_LOG");
+    if (options->log_level == TN_LOG_DEFAULT) {
+        options->log_level = TN_LOG_WARN;
+        if (level != NULL) TN_TRY(tn_log_level_parse(level, &options->log_level, err));
+    }
     TN_REQUIRE(options->thread_count <= MAX_THREADS, err, TN_INVALID_ARGUMENT,
                "%u threads, at most %d make sense", options->thread_count, MAX_THREADS);
     return TN_OK;
@@ -109,9 +122,7 @@ tn_status tn_environment_create(const tn_environment_options *given, tn_environm
     (void)pthread_mutex_init(&environment->mutex, NULL);
     environment->thread_count = options.thread_count;
     environment->cpu = tn_cpu_features_detect();
-    TN_TRY_GOTO(tn_log_init(&environment->log, (int)options.log_level - 1, options.log_sink,
-                            options.log_ctx, err),
-                cleanup);
+    environment->log = (tn_log){options.log_level, options.log_ctx, options.log_sink};
     if (options.thread_count > 1) {
         const tn_base_alloc memory = tn_environment_base_alloc(allocator);
         TN_TRY_GOTO(tn_thread_pool_create(&memory, options.thread_count, &environment->pool, err),
