@@ -11,6 +11,7 @@
 #ifndef TN_PLAN_PROGRAM_H
 #define TN_PLAN_PROGRAM_H
 
+#include <stddef.h>
 #include <stdbool.h>
 #include <stdint.h>
 
