@@ -33,15 +33,6 @@ typedef struct tn_graph_sparse_tensor {
     tn_shape shape;
 } tn_graph_sparse_tensor;
 
-typedef enum tn_value_kind {
-    TN_KIND_UNKNOWN,
-    TN_KIND_TENSOR,
-    TN_KIND_SPARSE_TENSOR,
-    TN_KIND_SEQUENCE,
-    TN_KIND_OPTIONAL,
-    TN_KIND_MAP
-} tn_value_kind;
-
 typedef struct tn_graph_dim {
     int64_t value;  /* >= 0, or -1 when symbolic or unknown */
     tn_text symbol; /* dim_param; empty when none */
@@ -180,6 +171,9 @@ const tn_model_info *tn_model_get_info(const tn_model *model);
 
 /* Finds an attribute by name; NULL when absent. */
 const tn_graph_attribute *tn_graph_node_attribute(const tn_graph_node *node, const char *name);
+
+/* References that exist now; for caches that hold one themselves. */
+uint32_t tn_model_ref_count(const tn_model *model);
 
 /* Tells the model that `tensor`'s mapped bytes are no longer needed in place (it has been packed):
  * whole pages are dropped and its bytes leave `charged` and `mapped`. They stay readable, then

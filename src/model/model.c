@@ -267,3 +267,7 @@ void tn_model_drop_tensor(const tn_model *shared, const tn_graph_tensor *tensor)
     }
     (void)pthread_mutex_unlock(&model->drop_lock);
 }
+
+uint32_t tn_model_ref_count(const tn_model *model) {
+    return tn_ref_count_get(&model->refs);
+}

@@ -1,0 +1,28 @@
+/* One line per family; a new operator in a family does not touch this file. */
+#include "kernels/registry.h"
+
+#define TN_FAMILY_LIST(X) \
+    X(arg_reduce)         \
+    X(concat)             \
+    X(gather)             \
+    X(generate)           \
+    X(matmul)             \
+    X(pad)                \
+    X(rearrange)          \
+    X(reduce)             \
+    X(reshape)            \
+    X(slice)              \
+    X(softmax)
+
+#define TN_FAMILY_DECLARE(family) extern const tn_op_table tn_##family##_table;
+TN_FAMILY_LIST(TN_FAMILY_DECLARE)
+
+static const tn_op_table *const tables[] = {
+#define TN_FAMILY_ENTRY(family) &tn_##family##_table,
+    TN_FAMILY_LIST(TN_FAMILY_ENTRY) NULL,
+};
+
+const tn_op_table *const *tn_registry_tables(size_t *out_count) {
+    *out_count = TN_COUNTOF(tables) - 1;
+    return tables;
+}
