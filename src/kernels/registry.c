@@ -12,6 +12,7 @@
     X(rearrange)          \
     X(reduce)             \
     X(reshape)            \
+    X(resize)             \
     X(row_norm)           \
     X(slice)              \
     X(softmax)            \
