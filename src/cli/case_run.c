@@ -29,7 +29,7 @@ static bool say(char *why, size_t why_bytes, const tn_error *err) {
 
 static bool read_values(tn_allocator *allocator, const char *folder, const char *kind,
                         tn_value **values, size_t *count, tn_error *err) {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES + 64];
     for (*count = 0; *count < MAX_VALUES; (*count)++) {
         (void)snprintf(path, sizeof path, "%s/%s_%zu.pb", folder, kind, *count);
         if (access(path, R_OK) != 0) return true;
@@ -90,7 +90,7 @@ bool cli_run_case(tn_environment *environment, const char *folder, const cli_cas
     tn_error err = {.code = TN_OK};
     tn_model *model = NULL;
     tn_session *session = NULL;
-    char path[PATH_BYTES];
+    char path[PATH_BYTES + 64];
     tn_allocator *allocator = tn_environment_allocator(environment);
     (void)snprintf(path, sizeof path, "%s/model.onnx", folder);
     const char *model_path = options->model_path == NULL ? path : options->model_path;
