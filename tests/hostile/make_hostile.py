@@ -789,7 +789,7 @@ def function_without_name(folder):
     save(folder, model)
 
 
-@case("INVALID_MODEL", "nowhere")
+@case("INVALID_MODEL", "function f: Add (node 0): value w is produced nowhere")
 def function_sees_no_outer_names(folder):
     w = raw_tensor("w", TensorProto.FLOAT, [1], bytes(4))
     model = function_model(function("f", [helper.make_node("Add", ["x", "w"], ["y"])]))
@@ -797,7 +797,7 @@ def function_sees_no_outer_names(folder):
     save(folder, model)
 
 
-@case("INVALID_MODEL", "cycle")
+@case("INVALID_MODEL", "function f: Relu (node 1): needs its own result (cycle")
 def function_with_node_cycle(folder):
     nodes = [helper.make_node("Add", ["x", "b"], ["y"]), relu("y", "b")]
     save(folder, function_model(function("f", nodes)))
