@@ -2,7 +2,8 @@
 #include "kernels/registry.h"
 
 #define TN_FAMILY_LIST(X) \
-    X(matmul) X(reduce) X(arg_reduce) X(softmax) X(batch_norm) X(row_norm) X(window_norm)
+    X(matmul)             \
+    X(reduce) X(arg_reduce) X(softmax) X(batch_norm) X(row_norm) X(window_norm) X(recurrent)
 
 #define TN_FAMILY_DECLARE(family) extern const tn_op_table tn_##family##_table;
 TN_FAMILY_LIST(TN_FAMILY_DECLARE)
