@@ -158,17 +158,25 @@ typedef struct tn_allocator_stats {
     char name[64];
     uint64_t limit_bytes; /* 0: none */
     uint64_t reservation_bytes;
-    uint64_t charged_bytes; /* own and children's */
+    uint64_t charged_bytes; /* own and what the children hold, their unused reservations included */
     uint64_t own_bytes;     /* charged here, not in a child */
     uint64_t slack_bytes;   /* own and children's; a root's includes the chunks of its source */
-    uint64_t mapped_bytes;  /* part of charged: file mappings */
+    uint64_t mapped_bytes;  /* part of charged: file mappings, own and children's */
     uint64_t peak_bytes;    /* of charged */
     uint64_t refusal_count;
-    /* Arena nodes; zero elsewhere. */
+    /* Of the arenas that charge this node or one below it. */
     uint64_t live_bytes, live_capacity_bytes, retained_bytes, leased_bytes;
     uint64_t live_peak_bytes;
+    uint64_t promised_bytes; /* part of charged: children's reservations not used yet */
+    uint64_t external_bytes; /* part of charged: from tn_allocator_charge, no page source gave it */
+    uint64_t held_bytes;     /* charged - promised - mapped - external + slack; at a root this is
+                                what its page sources have from the system */
+    uint64_t block_count;    /* buffers and arena blocks alive or retained, own and children's */
+    uint64_t record_count;   /* live tn_allocator_malloc blocks, own and children's */
+    bool is_closed;
 } tn_allocator_stats;
 
+/* Writes at most out->struct_size bytes (0: the whole struct). Threads: any. */
 TN_API void tn_allocator_get_stats(const tn_allocator *allocator, tn_allocator_stats *out);
 TN_API const char *tn_allocator_name(const tn_allocator *allocator);
 TN_API tn_allocator *tn_allocator_parent(const tn_allocator *allocator); /* borrowed or NULL */
@@ -185,6 +193,12 @@ TN_API void tn_allocator_visit(const tn_allocator *allocator, tn_allocator_visit
 /* Writes the tree as an indented table, NUL-terminated, at most `capacity_bytes`.
  * Returns the bytes that the whole text needs, NUL included. */
 TN_API size_t tn_allocator_report(const tn_allocator *allocator, char *text, size_t capacity_bytes);
+
+/* Proves that the numbers of a whole tree add up: every node's charge is its own plus what its
+ * children hold, and charged (without mappings, promises and bytes from outside) + slack is what
+ * the page sources hold. For tests and assertions; call it while no other thread allocates.
+ * Errors: TN_INTERNAL naming what does not add up; TN_INVALID_ARGUMENT for a child. */
+TN_API TN_MUST_USE tn_status tn_allocator_verify(const tn_allocator *root, tn_error *err);
 
 /* Gives retained blocks of every arena at or below `allocator`, then of its page source, back.
  * Returns the bytes given back. Threads: any; busy arenas do it at the end of their run. */

@@ -21,15 +21,6 @@ typedef struct tn_context tn_context;
 typedef struct tn_io_binding tn_io_binding;
 typedef struct tn_plan_report tn_plan_report;
 
-typedef enum tn_log_level {
-    TN_LOG_DEFAULT, /* TENURE_LOG, then warn */
-    TN_LOG_ERROR,
-    TN_LOG_WARN,
-    TN_LOG_INFO,
-    TN_LOG_DEBUG,
-    TN_LOG_TRACE
-} tn_log_level;
-
 typedef void (*tn_log_fn)(void *ctx, tn_log_level level, const char *text);
 
 /* Zero is the default everywhere; then the environment variable named, then the value named. */

@@ -2,8 +2,22 @@
 #include "kernels/registry.h"
 
 #define TN_FAMILY_LIST(X) \
+    X(arg_reduce)         \
+    X(batch_norm)         \
+    X(concat)             \
+    X(gather)             \
+    X(generate)           \
     X(matmul)             \
-    X(reduce) X(arg_reduce) X(softmax) X(batch_norm) X(row_norm) X(window_norm) X(recurrent)
+    X(pad)                \
+    X(rearrange)          \
+    X(recurrent)          \
+    X(reduce)             \
+    X(reshape)            \
+    X(resize)             \
+    X(row_norm)           \
+    X(slice)              \
+    X(softmax)            \
+    X(window_norm)
 
 #define TN_FAMILY_DECLARE(family) extern const tn_op_table tn_##family##_table;
 TN_FAMILY_LIST(TN_FAMILY_DECLARE)

@@ -261,9 +261,14 @@ static tn_status list_late_and_releases(tn_planner *planner) {
     return TN_OK;
 }
 
-static void sum_io(tn_plan *plan) {
+static void sum_up(tn_plan *plan) {
     for (uint32_t v = 0; v < plan->slot_count; v++) {
-        const tn_plan_slot *slot = &plan->slots[v];
+        tn_plan_slot *slot = &plan->slots[v];
+        slot->dynamic_index = UINT32_MAX;
+        const bool is_made = plan->slots[slot->root].birth != UINT32_MAX;
+        if (is_made && !tn_fact_is_sized(&slot->fact)) {
+            slot->dynamic_index = plan->dynamic_value_count++;
+        }
         if (slot->root == v && slot->place == TN_PLACE_IO) plan->io_bytes += slot->size_bytes;
     }
     plan->is_complete = plan->dynamic_count == 0;
@@ -280,6 +285,6 @@ tn_status tn_planner_place(tn_planner *planner) {
     merge_all_in_place(planner);
     TN_TRY(pack_slab(planner));
     TN_TRY(list_late_and_releases(planner));
-    sum_io(planner->plan);
+    sum_up(planner->plan);
     return TN_OK;
 }

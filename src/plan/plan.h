@@ -30,16 +30,17 @@ typedef enum tn_place {
 /* Where a value lies. Values that share storage have the same root. */
 typedef struct tn_plan_slot {
     tn_fact fact;
-    const void *data;      /* CONSTANT */
-    size_t size_bytes;     /* physical; 0 while unknown */
-    size_t root_offset;    /* bytes from the root's start */
-    size_t slab_offset;    /* SLAB roots */
-    uint32_t root;         /* the value itself when it owns its storage */
-    uint32_t birth, death; /* steps, roots only: first write and last read; death is step_count for
-                              what leaves the run */
-    uint32_t io_index;     /* IO roots: output position */
-    tn_place place;        /* of roots; others follow their root */
-    bool is_output;        /* dynamic values: listed as an output, so made in the I/O arena */
+    const void *data;       /* CONSTANT */
+    size_t size_bytes;      /* physical; 0 while unknown */
+    size_t root_offset;     /* bytes from the root's start */
+    size_t slab_offset;     /* SLAB roots */
+    uint32_t root;          /* the value itself when it owns its storage */
+    uint32_t birth, death;  /* steps, roots only: first write and last read; death is step_count for
+                               what leaves the run */
+    uint32_t io_index;      /* IO roots: output position */
+    uint32_t dynamic_index; /* values without a size: position in the run's table; else ~0u */
+    tn_place place;         /* of roots; others follow their root */
+    bool is_output;         /* dynamic values: listed as an output, so made in the I/O arena */
 } tn_plan_slot;
 
 typedef enum tn_step_kind {
@@ -96,9 +97,10 @@ typedef struct tn_plan {
     size_t io_bytes; /* capacities that fresh I/O blocks would have */
     uint32_t copy_count;
     size_t copy_bytes;
-    uint32_t dynamic_count; /* values without a size before the run */
-    bool is_complete;       /* no dynamic value: the prediction covers everything */
-    uint32_t peak_step;     /* where the slab is fullest */
+    uint32_t dynamic_count;       /* roots without a size before the run */
+    uint32_t dynamic_value_count; /* values without a size, views included */
+    bool is_complete;             /* no dynamic value: the prediction covers everything */
+    uint32_t peak_step;           /* where the slab is fullest */
 } tn_plan;
 
 /* Gives the packed form of a weight, made once and kept by the runtime.
@@ -107,9 +109,10 @@ typedef struct tn_pack_source {
     void *ctx;
     tn_status (*get)(void *ctx, const tn_ir *ir, const tn_ir_node *node,
                      const tn_pack_context *pack, const void **out_data);
-    /* A copy of constant `value` of the form, aligned to 64; made once, kept like packed forms. */
-    tn_status (*align)(void *ctx, const tn_ir *ir, uint32_t value, const void **out_data,
-                       tn_error *err);
+    /* A copy of the constant `data` [size_bytes] aligned to 64; made once, kept like packed forms.
+     * `is_inner`: folded by the form, not from the file. */
+    tn_status (*align)(void *ctx, const void *data, size_t size_bytes, bool is_inner,
+                       const void **out_data, tn_error *err);
 } tn_pack_source;
 
 typedef struct tn_plan_options {

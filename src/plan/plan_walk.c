@@ -156,7 +156,7 @@ static void make_alias(tn_planner *planner, uint32_t to, uint32_t from, size_t o
     alias->root = source->root;
     alias->root_offset = source->root_offset + offset_bytes;
     alias->place = source->place;
-    alias->data = source->data;
+    alias->data = source->data == NULL ? NULL : (const char *)source->data + offset_bytes;
 }
 
 static bool take_view(tn_planner *planner, const tn_ir_node *node, node_view *view) {
@@ -219,7 +219,12 @@ static tn_status align_constant(tn_planner *planner, uint32_t value) {
     if (tn_constant_is_aligned(slot->data, slot->fact.dtype)) return TN_OK;
     const tn_pack_source *pack = &planner->options->pack;
     const void *aligned = NULL;
-    TN_TRY(pack->align(pack->ctx, planner->ir, value, &aligned, planner->err));
+    size_t size_bytes = 0;
+    TN_TRY(tn_fact_size_bytes(&slot->fact, &size_bytes, planner->err));
+    const bool is_inner = value >= planner->ir->value_count ||
+                          planner->ir->values[value].is_inner_constant ||
+                          planner->ir->values[value].tensor == NULL;
+    TN_TRY(pack->align(pack->ctx, slot->data, size_bytes, is_inner, &aligned, planner->err));
     slot->data = aligned;
     slot->fact.data = aligned;
     return TN_OK;

@@ -57,6 +57,8 @@ struct tn_session {
     tn_bump names;         /* declared values, metadata */
     tn_declared_value *inputs, *outputs;
     size_t input_count, output_count;
+    size_t signature_capacity;
+    bool has_defaults; /* some input has a default that a run may feed */
     tn_model_meta meta;
     const tn_op_table **tables; /* built-in and custom */
     size_t table_count;
@@ -73,19 +75,18 @@ struct tn_session {
     tn_cached_plan *last_plan; /* borrowed from plans; for reports */
 
     tn_session_counters counters;
-    _Atomic uint64_t measured_peak_bytes, execution_peak_bytes;
 };
 
-/* What the feeds of one run look like. `tensors` [input_count]: NULL where not fed. */
-typedef struct tn_run_inputs {
-    const tn_tensor *const *tensors;
-} tn_run_inputs;
-
-/* The plan for `inputs`, from the cache or made now; its use count goes up.
- * `scratch_signature` has room for `capacity` numbers; TN_OUT_OF_RANGE never happens since the
- * session sizes it. */
-tn_status tn_session_find_plan(tn_session *session, const tn_run_inputs *inputs,
-                               tn_cached_plan *hint, tn_cached_plan **out, tn_error *err);
+/* The plan for `feeds` [input_count] (NULL where not fed), from the cache or made now. When it is
+ * `hint` its use count stays, else it goes up. `signature` has room for session->signature_capacity
+ * numbers. */
+tn_status tn_session_find_plan(tn_session *session, const tn_tensor *const *feeds,
+                               int64_t *signature, tn_cached_plan *hint, tn_cached_plan **out,
+                               tn_error *err);
+/* Plans for given inputs without feeds: what tn_session_plan does. */
+tn_status tn_session_make_plan(tn_session *session, const tn_session_form *form,
+                               const tn_plan_input *inputs, tn_allocator *allocator, tn_plan **out,
+                               tn_error *err);
 void tn_session_unuse_plan(tn_session *session, tn_cached_plan *plan);
 
 /* Structural form for a set of fed inputs (plan_cache.c). Session mutex held. */
@@ -94,6 +95,7 @@ tn_status tn_session_form_for(tn_session *session, const bool *fed, tn_session_f
 void tn_session_drop_plans(tn_session *session, uint32_t keep_count);
 void tn_session_drop_forms(tn_session *session);
 tn_plan_options tn_session_plan_options(tn_session *session);
+tn_arena_options tn_session_arena_options(const tn_session *session);
 
 /* Checks a context out of the pool and back (session.c). */
 tn_status tn_session_take_context(tn_session *session, tn_context **out, tn_error *err);
@@ -102,6 +104,9 @@ void tn_session_return_context(tn_session *session, tn_context *context);
 /* Index of a declared value; SIZE_MAX when there is none of that name. */
 size_t tn_session_find_input(const tn_session *session, const char *name);
 size_t tn_session_find_output(const tn_session *session, const char *name);
+
+/* Texts of tn_session_meta (session_info.c). */
+tn_status tn_session_fill_meta(tn_session *session, tn_error *err);
 
 /* TN_CLOSED when the session or its environment is. */
 tn_status tn_session_check_open(tn_session *session, tn_error *err);

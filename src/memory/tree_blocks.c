@@ -1,0 +1,127 @@
+/* Blocks as the tree sees them: charged, then taken from the page source; given back in the
+ * opposite order. The physical call runs outside the tree lock. */
+#include <string.h>
+
+#include "base/checked_size.h"
+#include "base/error.h"
+#include "memory/fault.h"
+#include "memory/size_class.h"
+#include "memory/tree.h"
+
+#define FIRST_CHUNK_RECORDS 15 /* with the chunk's own line: 1 KiB */
+#define MAX_CHUNK_RECORDS 1023
+
+static void *source_alloc(tn_allocator *node, const tn_block_request *request,
+                          size_t *out_actual_bytes) {
+    *out_actual_bytes = request->source_bytes;
+    return tn_source_alloc(node->source, request->source_bytes, request->align,
+                           request->is_exact ? NULL : out_actual_bytes);
+}
+
+static void count_block(tn_allocator *node, const tn_block_request *request, size_t actual_bytes) {
+    tn_lock_acquire(&node->root->lock);
+    if (request->is_raw) {
+        node->raw_count++;
+    } else {
+        node->block_count++;
+    }
+    node->own_held_bytes += actual_bytes;
+    tn_lock_release(&node->root->lock);
+}
+
+tn_status tn_node_take_block(tn_allocator *node, const tn_block_request *request, void **out_data,
+                             size_t *out_actual_bytes, tn_error *err) {
+    const tn_charge charge = {.size_bytes = request->charged_bytes,
+                              .requested_bytes = request->requested_bytes};
+    *out_data = NULL;
+    TN_TRY(tn_node_charge(node, &charge, err));
+    void *data = source_alloc(node, request, out_actual_bytes);
+    if (data == NULL) {
+        /* whatever anybody in this tree retains is worth less than this request */
+        tn_allocator *top = node;
+        while (top->parent != NULL) top = top->parent;
+        if (tn_node_reclaim(top, request->source_bytes) > 0) {
+            data = source_alloc(node, request, out_actual_bytes);
+        }
+    }
+    if (data == NULL) {
+        const tn_status status =
+            tn_out_of_memory(node, request->requested_bytes, request->source_bytes, err);
+        tn_node_discharge(node, &charge);
+        return status;
+    }
+    count_block(node, request, *out_actual_bytes);
+    *out_data = data;
+    return TN_OK;
+}
+
+void tn_node_give_block(tn_allocator *node, const tn_block_request *request, void *data,
+                        size_t actual_bytes) {
+    tn_root *const root = node->root;
+    tn_source_free(node->source, data, request->source_bytes, request->align, actual_bytes);
+    tn_lock_acquire(&root->lock);
+    tn_node_subtract(node, request->charged_bytes);
+    node->own_charged_bytes -= request->charged_bytes;
+    node->own_held_bytes -= actual_bytes;
+    if (request->is_raw) {
+        node->raw_count--;
+    } else {
+        node->block_count--;
+    }
+    tn_root *const dead = tn_node_collect(node);
+    tn_lock_release(&root->lock);
+    tn_root_destroy(dead);
+}
+
+/* Adds a chunk of unused records. Under the lock. */
+static bool add_record_chunk(tn_root *root) {
+    const uint32_t count =
+        root->next_chunk_records == 0 ? FIRST_CHUNK_RECORDS : root->next_chunk_records;
+    const size_t size_bytes = sizeof(tn_ledger) * (count + 1); /* the first line is the chunk's */
+    size_t actual_bytes = 0;
+    _Static_assert(sizeof(tn_record_chunk) <= sizeof(tn_ledger), "the header must fit in a line");
+    tn_record_chunk *const chunk =
+        tn_source_alloc(&root->first_source, size_bytes, TN_BUFFER_ALIGNMENT, &actual_bytes);
+    if (chunk == NULL) return false;
+    memset(chunk, 0, size_bytes);
+    chunk->size_bytes = size_bytes;
+    chunk->actual_bytes = actual_bytes;
+    chunk->next = root->record_chunks;
+    root->record_chunks = chunk;
+    root->metadata_bytes += actual_bytes;
+    tn_ledger *const records = (tn_ledger *)chunk + 1;
+    for (uint32_t i = 0; i < count; i++) {
+        records[i].link.next = root->free_records;
+        root->free_records = &records[i];
+    }
+    root->next_chunk_records = count >= MAX_CHUNK_RECORDS ? MAX_CHUNK_RECORDS : 2 * count + 1;
+    return true;
+}
+
+tn_ledger *tn_node_take_record(tn_allocator *node) {
+    tn_root *const root = node->root;
+    tn_ledger *record = NULL;
+    if (tn_fault_hits(root->fault, TN_FAULT_METADATA)) return NULL;
+    tn_lock_acquire(&root->lock);
+    if (root->free_records != NULL || add_record_chunk(root)) {
+        record = root->free_records;
+        root->free_records = record->link.next;
+        /* the generation survives: it tells one use of the record from the next */
+        record->link.next = NULL;
+    }
+    tn_lock_release(&root->lock);
+    return record;
+}
+
+void tn_node_give_record(tn_allocator *node, tn_ledger *record) {
+    tn_root *const root = node->root;
+    tn_lock_acquire(&root->lock);
+    record->kind = TN_LEDGER_UNUSED;
+    record->state = TN_BLOCK_UNUSED;
+    record->generation++;
+    record->data = NULL;
+    record->owner = NULL;
+    record->link.next = root->free_records;
+    root->free_records = record;
+    tn_lock_release(&root->lock);
+}

@@ -1,0 +1,209 @@
+"""What is read equals what the onnx package reads, over its own test models and over made ones."""
+
+import pathlib
+import random
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from google.protobuf.message import DecodeError
+from onnx import TensorProto, helper, numpy_helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import make_hostile  # noqa: E402
+import oracle  # noqa: E402
+
+SUITE = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data"
+
+
+def dump_all(probe, paths):
+    """Lines of every file, by path; a refused file has one line that starts with its status."""
+    names = "".join(f"{p}\n" for p in paths)
+    run = subprocess.run([probe, "dump"], input=names.encode(), capture_output=True, timeout=120)
+    assert run.returncode == 0, run.stderr.decode(errors="replace")
+    seen = {}
+    for line in run.stdout.decode().split("\n"):
+        if line.startswith("file "):
+            lines = seen.setdefault(line[5:], [])
+        elif line.startswith("end "):
+            assert line == "end 0"  # nothing stays charged
+        elif line:
+            lines.append(line)
+    assert len(seen) == len(paths)
+    return seen
+
+
+def test_suite_models_are_read_alike(probe):
+    paths = sorted(SUITE.glob("**/*.onnx"))
+    assert len(paths) > 1500
+
+    seen = dump_all(probe, paths)
+
+    different = [p for p in paths if seen[str(p)] != oracle.dump(p)]
+    assert not different
+
+
+def typed_tensors():
+    """Every element type, in raw_data and in its typed field."""
+    rng = np.random.default_rng(1)
+    for name, number in TensorProto.DataType.items():
+        if name in ("UNDEFINED", "STRING"):
+            continue
+        dtype = helper.tensor_dtype_to_np_dtype(number)
+        for count in (0, 1, 5, 8):
+            values = rng.integers(0, 2, count) if name == "BOOL" else rng.integers(0, 3, count)
+            array = values.astype(np.float32).astype(dtype)
+            raw = numpy_helper.from_array(array, f"{name}_{count}_raw")
+            raw.data_type = number
+            yield raw
+            yield helper.make_tensor(f"{name}_{count}_typed", number, [count], array)
+    yield helper.make_tensor("strings", TensorProto.STRING, [2, 2], [b"a", b"", b"\xff\0", b"long"])
+    yield helper.make_tensor("negative", TensorProto.INT8, [3], [-1, -128, 127])
+    yield helper.make_tensor("wide", TensorProto.INT64, [2], [-(1 << 63), (1 << 63) - 1])
+
+
+PACKED_FIELDS = {"float_data": 4, "int32_data": 5, "int64_data": 7, "double_data": 10, "uint64_data": 11}
+
+
+def rewritten(tensor):
+    """Wire bytes of `tensor` with typed fields unpacked, and with them in two pieces."""
+    for name, number in PACKED_FIELDS.items():
+        scalars = list(getattr(tensor, name))
+        if len(scalars) < 2:
+            continue
+        rest = TensorProto()
+        rest.CopyFrom(tensor)
+        rest.ClearField(name)
+        head = rest.SerializeToString()
+        singles = b""
+        for scalar in scalars:
+            piece = TensorProto()
+            getattr(piece, name).append(scalar)
+            data = piece.SerializeToString()  # tag, length, one scalar
+            wire = {4: 5, 10: 1}.get(number, 0)
+            singles += bytes([number << 3 | wire]) + data[2:]
+        first, second = TensorProto(), TensorProto()
+        getattr(first, name).extend(scalars[:1])
+        getattr(second, name).extend(scalars[1:])
+        yield head + singles
+        yield head + first.SerializeToString() + second.SerializeToString()
+
+
+def test_every_type_and_field_is_read_alike(probe, tmp_path):
+    tensors = list(typed_tensors())
+    encodings = [t.SerializeToString() for t in tensors]
+    for tensor in tensors:
+        encodings += rewritten(tensor)
+    paths = []
+    for i, data in enumerate(encodings):
+        model = make_hostile.model_bytes(make_hostile.field(5, data))
+        paths.append(tmp_path / f"{i}.onnx")
+        paths[-1].write_bytes(model)
+
+    seen = dump_all(probe, paths)
+
+    assert len(paths) > 250
+    for path in paths:
+        assert seen[str(path)] == oracle.dump(path)
+
+
+def test_split_messages_are_read_alike(probe, tmp_path):
+    model = (SUITE / "node" / "test_if" / "model.onnx").read_bytes()
+    proto = onnx.load_from_string(model)
+    graph = proto.graph.SerializeToString()
+    proto.ClearField("graph")
+    whole = proto.SerializeToString()
+    paths = []
+    for cut in field_ends(graph):
+        paths.append(tmp_path / f"{cut}.onnx")
+        paths[-1].write_bytes(
+            make_hostile.field(7, graph[:cut]) + whole + make_hostile.field(7, graph[cut:])
+        )
+
+    seen = dump_all(probe, paths)
+
+    assert len(paths) >= 3
+    for path in paths:
+        assert seen[str(path)] == oracle.dump(path)
+
+
+def read_varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+def field_ends(message):
+    """Offsets between the fields of a message made of length-delimited fields."""
+    at, ends = 0, []
+    while at < len(message):
+        tag, at = read_varint(message, at)
+        assert tag & 7 == 2
+        size, at = read_varint(message, at)
+        at += size
+        ends.append(at)
+    return ends[:-1]
+
+
+@pytest.mark.parametrize("name", ["test_if", "test_relu", "test_loop13_seq", "test_constant"])
+def test_no_prefix_is_taken_for_a_model(probe, tmp_path, name):
+    data = (SUITE / "node" / name / "model.onnx").read_bytes()
+    paths = []
+    for size in range(len(data)):
+        paths.append(tmp_path / f"{size}.onnx")
+        paths[-1].write_bytes(data[:size])
+
+    seen = dump_all(probe, paths)
+
+    for path in paths:
+        assert len(seen[str(path)]) == 1
+        assert seen[str(path)][0].startswith("INVALID_MODEL: ")
+
+
+def mutate(data, rng):
+    data = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(data))
+        kind = rng.randrange(4)
+        if kind == 0:
+            data[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            data[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
+        elif kind == 2:
+            del data[at : at + rng.randint(1, 4)]
+        else:
+            data[at:at] = data[at : at + rng.randint(1, 16)]
+    return bytes(data) or b"\0"
+
+
+def test_damaged_models_are_refused_or_read_alike(probe, tmp_path):
+    rng = random.Random(20)
+    small = [p for p in sorted(SUITE.glob("node/*/model.onnx")) if p.stat().st_size < 600]
+    paths = []
+    for i in range(3000):
+        paths.append(tmp_path / f"{i}.onnx")
+        paths[-1].write_bytes(mutate(rng.choice(small).read_bytes(), rng))
+
+    seen = dump_all(probe, paths)
+
+    read = unread = 0
+    for path in paths:
+        lines = seen[str(path)]
+        if not lines[0].startswith("ir "):
+            continue
+        try:
+            expected = oracle.dump(path)
+        except DecodeError:
+            unread += 1  # the damage lies in a message that a run has no use for
+            continue
+        assert sorted(lines) == sorted(expected), path  # an unsorted graph gets sorted
+        read += 1
+    assert read > 100
+    assert unread < 10
