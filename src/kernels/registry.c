@@ -10,6 +10,7 @@
     X(matmul)             \
     X(pad)                \
     X(rearrange)          \
+    X(recurrent)          \
     X(reduce)             \
     X(reshape)            \
     X(resize)             \
