@@ -1,9 +1,11 @@
 /* One line per family; a new operator in a family does not touch this file. */
 #include "kernels/registry.h"
 
-#define TN_FAMILY_LIST(X) \
-    X(reshape)            \
-    X(rearrange) X(generate) X(concat) X(pad) X(slice) X(gather) X(scatter) X(select) X(resize)
+#define TN_FAMILY_LIST(X)                                                                  \
+    X(reshape)                                                                             \
+    X(rearrange)                                                                           \
+    X(generate) X(concat) X(pad) X(slice) X(gather) X(scatter) X(select) X(resize) X(topk) \
+        X(unique) X(nms)
 
 #define TN_FAMILY_DECLARE(family) extern const tn_op_table tn_##family##_table;
 TN_FAMILY_LIST(TN_FAMILY_DECLARE)
