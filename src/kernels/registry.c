@@ -8,6 +8,7 @@
     X(gather)             \
     X(generate)           \
     X(matmul)             \
+    X(nms)                \
     X(pad)                \
     X(rearrange)          \
     X(recurrent)          \
@@ -15,8 +16,12 @@
     X(reshape)            \
     X(resize)             \
     X(row_norm)           \
+    X(scatter)            \
+    X(select)             \
     X(slice)              \
     X(softmax)            \
+    X(topk)               \
+    X(unique)             \
     X(window_norm)
 
 #define TN_FAMILY_DECLARE(family) extern const tn_op_table tn_##family##_table;
