@@ -31,7 +31,7 @@ setup:
 
 build: setup ## release build of libraries, command line and Python package
 	$(call configure,$(RELEASE),-DCMAKE_BUILD_TYPE=Release -DTENURE_BUILD_TESTS=OFF \
-		-DTENURE_BUILD_TOOLS=ON -DTENURE_BUILD_PYTHON=ON -DPython3_EXECUTABLE=$(abspath $(PY)))
+		-DTENURE_BUILD_PYTHON=ON -DPython3_EXECUTABLE=$(abspath $(PY)))
 	@$(BUILD) $(RELEASE) -j $(JOBS)
 
 demo: build ## run a real model: answer, latency, plan, memory
@@ -48,19 +48,17 @@ check-python: build check-c
 	$(PYTEST) tests
 
 conformance: build ## ONNX backend suite on disk; writes build/conformance.tsv
-	@$(PY) tools/conformance.py --runner $(RELEASE)/conformance_runner \
-		--floor tests/conformance_floor.txt
+	@$(PY) tools/conformance.py $(RELEASE)/tenure_conformance build/conformance.tsv
 
 bench: build ## every benchmark, interleaved with its peer
 	@$(PY) bench/run.py
 
 asan: setup ## the whole suite under AddressSanitizer and UndefinedBehaviorSanitizer
-	$(call configure,build/asan,-DCMAKE_BUILD_TYPE=Debug -DTENURE_SANITIZE=address \
-		-DTENURE_BUILD_TOOLS=ON)
+	$(call configure,build/asan,-DCMAKE_BUILD_TYPE=Debug -DTENURE_SANITIZE=address)
 	@$(BUILD) build/asan -j $(JOBS)
 	@ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 $(CTEST) build/asan
-	@ASAN_OPTIONS=detect_leaks=1 $(PY) tools/conformance.py --runner build/asan/conformance_runner \
-		--floor tests/conformance_floor.txt --out build/conformance_asan.tsv --slow
+	@ASAN_OPTIONS=detect_leaks=1 $(PY) tools/conformance.py build/asan/tenure_conformance \
+		build/conformance_asan.tsv --seconds 600
 
 tsan: setup ## the C tests under ThreadSanitizer
 	$(call configure,build/tsan,-DCMAKE_BUILD_TYPE=RelWithDebInfo -DTENURE_SANITIZE=thread)

@@ -13,6 +13,7 @@ from source_tree import ROOT, finish, read, tracked, without_comments
 
 LIST_LINES = 60
 FAIL_LINES = 70
+FILE_LINES = 1000
 SHARED_NAMES = {"conftest.py", "__init__.py", "README.md", "CMakeLists.txt"}
 ROW_NAME = re.compile(r'\.name = "([A-Z]\w+)"')
 COMPARE = re.compile(r"strn?cmp|memcmp|_is\(|_equals?\(|==|!=")
@@ -74,6 +75,11 @@ def long_functions(path, text, listed):
             listed.append(f"note: {path}:{line}: {lines} lines: {signature}")
 
 
+def long_file(path, text):
+    lines = text.count("\n")
+    return [f"{path}: {lines} lines, at most {FILE_LINES}"] if lines > FILE_LINES else []
+
+
 def repeated_names(paths):
     """Public headers are a name space of their own: they are always named with their folder."""
     where = collections.defaultdict(list)
@@ -119,6 +125,7 @@ def main():
         faults += compared_names(path, text, operators)
         if path.suffix == ".c":
             faults += long_functions(path, text, listed)
+            faults += long_file(path, text)
     for path in paths:
         if path.suffix in TEXT or path.name in ("Makefile", "run"):
             faults += marks_and_paths(path)

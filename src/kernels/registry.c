@@ -3,6 +3,7 @@
 
 #define TN_FAMILY_LIST(X) \
     X(arg_reduce)         \
+    X(batch_norm)         \
     X(concat)             \
     X(gather)             \
     X(generate)           \
@@ -11,8 +12,11 @@
     X(rearrange)          \
     X(reduce)             \
     X(reshape)            \
+    X(resize)             \
+    X(row_norm)           \
     X(slice)              \
-    X(softmax)
+    X(softmax)            \
+    X(window_norm)
 
 #define TN_FAMILY_DECLARE(family) extern const tn_op_table tn_##family##_table;
 TN_FAMILY_LIST(TN_FAMILY_DECLARE)

@@ -138,8 +138,9 @@ static tn_status open_file(tn_external_data *external, tn_text location, tn_erro
     if (file == NULL) {
         const tn_file_rules rules = {.copy_file = external->copy_file,
                                      .needs_single_link = !external->allow_links};
-        TN_TRY_GOTO(tn_file_map_create(external->allocator, fd, label.text, &rules, &file, err),
-                    cleanup);
+        status = tn_file_map_create(external->allocator, fd, label.text, &rules, &file, err);
+        if (status != TN_OK) tn_error_prefix(err, "external data");
+        if (status != TN_OK) goto cleanup;
         file->next = *external->files;
         *external->files = file;
     }

@@ -72,14 +72,19 @@ tn_status tn_name_table_init(tn_name_table *table, tn_allocator *allocator, size
         made.seed[1] = (uint64_t)(uintptr_t)allocator;
     }
 
-    made.entries = tn_allocator_malloc(allocator, tn_size_max(capacity, 1) * sizeof *made.entries);
-    made.slots = tn_allocator_malloc(allocator, slot_count * sizeof *made.slots);
-    if (made.entries == NULL || made.slots == NULL) {
-        status = tn_record_refusal(
-            allocator, capacity * sizeof *made.entries + slot_count * sizeof *made.slots, err);
+    const size_t entries_bytes = tn_size_max(capacity, 1) * sizeof *made.entries;
+    const size_t slots_bytes = slot_count * sizeof *made.slots;
+    made.entries = tn_allocator_malloc(allocator, entries_bytes);
+    if (made.entries == NULL) {
+        status = tn_record_refusal(allocator, entries_bytes, err);
         goto cleanup;
     }
-    memset(made.slots, 0xFF, slot_count * sizeof *made.slots);
+    made.slots = tn_allocator_malloc(allocator, slots_bytes);
+    if (made.slots == NULL) {
+        status = tn_record_refusal(allocator, slots_bytes, err);
+        goto cleanup;
+    }
+    memset(made.slots, 0xFF, slots_bytes);
     *table = made;
     made = (tn_name_table){0};
 

@@ -34,7 +34,10 @@ static uint8_t *add_block(tn_record_pool *pool, size_t size_bytes) {
     size_t total_bytes = 0;
     if (!tn_size_add(size_bytes, sizeof(tn_record_block), &total_bytes)) return NULL;
     tn_record_block *block = tn_allocator_malloc(pool->allocator, total_bytes);
-    if (block == NULL) return NULL;
+    if (block == NULL) {
+        pool->refused_bytes = total_bytes;
+        return NULL;
+    }
     *block = (tn_record_block){.older = pool->blocks};
     pool->blocks = block;
     return (uint8_t *)(block + 1);
@@ -89,5 +92,5 @@ tn_status tn_record_pool_refusal(tn_record_pool *pool, size_t count, size_t size
     size_t total_bytes = 0;
     TN_REQUIRE(tn_size_mul(count, size_bytes, &total_bytes), err, TN_OVERFLOW,
                "%zu records of %zu bytes are more than a size can hold", count, size_bytes);
-    return tn_record_refusal(pool->allocator, total_bytes, err);
+    return tn_record_refusal(pool->allocator, tn_size_max(total_bytes, pool->refused_bytes), err);
 }

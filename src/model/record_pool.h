@@ -16,6 +16,7 @@ typedef struct tn_record_pool {
     uint8_t *next;           /* first free byte of the open block; NULL before the first request */
     size_t left_bytes;       /* free bytes behind next */
     size_t block_bytes;      /* size of the next block to open */
+    size_t refused_bytes;    /* of the last block that the allocator refused */
 } tn_record_pool;
 
 /* Prepares an empty pool over `allocator`, which it borrows; takes no memory yet. */

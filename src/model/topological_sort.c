@@ -87,7 +87,7 @@ static uint32_t find_cycle(const tn_topological_input *input, const sorter *s) {
 
 tn_status tn_topological_sort(const tn_topological_input *input, tn_record_pool *scratch,
                               uint32_t *order, uint32_t *out_on_cycle, tn_error *err) {
-    sorter s;
+    sorter s = {.heap_count = 0};
     uint32_t done = 0;
     *out_on_cycle = TN_VERTEX_NONE;
     TN_TRY(init_sorter(input, scratch, &s, err));
