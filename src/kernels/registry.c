@@ -5,6 +5,7 @@
     X(arg_reduce)         \
     X(batch_norm)         \
     X(concat)             \
+    X(control)            \
     X(gather)             \
     X(generate)           \
     X(matmul)             \
