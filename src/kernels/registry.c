@@ -4,10 +4,15 @@
 #define TN_FAMILY_LIST(X) \
     X(arg_reduce)         \
     X(batch_norm)         \
+    X(col2im)             \
     X(concat)             \
     X(control)            \
+    X(cumulative)         \
+    X(det)                \
+    X(einsum)             \
     X(gather)             \
     X(generate)           \
+    X(grid)               \
     X(matmul)             \
     X(nms)                \
     X(pad)                \
