@@ -6,11 +6,13 @@
     X(batch_norm)         \
     X(concat)             \
     X(control)            \
+    X(conv)               \
     X(gather)             \
     X(generate)           \
     X(matmul)             \
     X(nms)                \
     X(pad)                \
+    X(pool)               \
     X(rearrange)          \
     X(recurrent)          \
     X(reduce)             \
