@@ -386,5 +386,9 @@ tn_status tn_onnx_read_sparse_tensor(tn_loader *loader, tn_bytes message,
     TN_TRY(tn_loader_join(loader, (tn_wire_list){start, 2, occurrences[2]}, &part, err));
     TN_TRY(tn_onnx_read_tensor(loader, part, &out->indices, err));
     TN_TRY(read_dims(start, 3, dim_count, &out->shape, err));
-    return check_sparse_tensor(out, err);
+    const tn_status status = check_sparse_tensor(out, err);
+    if (status != TN_OK && !tn_text_is_empty(out->values.name)) {
+        tn_error_set_node(err, tn_label_of(out->values.name).text);
+    }
+    return status;
 }

@@ -64,7 +64,13 @@ def typed_tensors():
     yield helper.make_tensor("wide", TensorProto.INT64, [2], [-(1 << 63), (1 << 63) - 1])
 
 
-PACKED_FIELDS = {"float_data": 4, "int32_data": 5, "int64_data": 7, "double_data": 10, "uint64_data": 11}
+PACKED_FIELDS = {
+    "float_data": 4,
+    "int32_data": 5,
+    "int64_data": 7,
+    "double_data": 10,
+    "uint64_data": 11,
+}
 
 
 def rewritten(tensor):
