@@ -3,16 +3,27 @@
 
 #define TN_FAMILY_LIST(X) \
     X(arg_reduce)         \
+    X(batch_norm)         \
     X(concat)             \
+    X(control)            \
     X(gather)             \
     X(generate)           \
     X(matmul)             \
+    X(nms)                \
     X(pad)                \
     X(rearrange)          \
+    X(recurrent)          \
     X(reduce)             \
     X(reshape)            \
+    X(resize)             \
+    X(row_norm)           \
+    X(scatter)            \
+    X(select)             \
     X(slice)              \
-    X(softmax)
+    X(softmax)            \
+    X(topk)               \
+    X(unique)             \
+    X(window_norm)
 
 #define TN_FAMILY_DECLARE(family) extern const tn_op_table tn_##family##_table;
 TN_FAMILY_LIST(TN_FAMILY_DECLARE)

@@ -8,7 +8,7 @@
 
 #include "base/checked_size.h"
 #include "runtime/context_state.h"
-#include "tensor/tensor.h"
+#include "tensor/tensor_record.h"
 
 typedef struct tile_job {
     const tn_step *step;

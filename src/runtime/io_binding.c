@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "runtime/context_state.h"
-#include "tensor/tensor.h"
+#include "tensor/tensor_record.h"
 
 typedef struct bound_output {
     size_t index;     /* declared position */

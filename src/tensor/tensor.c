@@ -1,6 +1,6 @@
 /* Tensor records. The bytes belong to the caller (borrowed, with an optional release), to a buffer,
  * or to a lease of an I/O arena; the record belongs to an allocator that it keeps alive. */
-#include "tensor/tensor.h"
+#include "tensor/tensor_record.h"
 
 #include <string.h>
 

@@ -13,7 +13,7 @@ enum { BLOCK_COLS = 288, BLOCK_ROWS = 192, A_PAD = 16 };
 /* Rows a multiple of this many floats apart fall into few cache sets, so they are copied. */
 /* Up to this many rows the right side is read in place where its panels are whole: a copy would
  * cost more than it saves. */
-enum { IN_PLACE_ROWS = 12 };
+enum { IN_PLACE_ROWS = 12, DOT_ROWS = 4 };
 
 enum { ALIASING_STRIDE = 512, COPY_PAYS_COLS = 128 };
 
@@ -72,7 +72,8 @@ static size_t block_cols(const tn_gemm_isa *isa) {
 
 size_t tn_gemm_scratch_bytes(const tn_gemm_isa *isa, size_t m, size_t n, size_t k, bool packs_a,
                              bool packs_b) {
-    const size_t kb = k_block(isa, k);
+    /* not k_block(k): a smaller k may make a longer block */
+    const size_t kb = tn_size_min(k, isa->kc + isa->kc / 2);
     const size_t rows = tn_size_min(m, BLOCK_ROWS);
     const size_t cols = tn_size_min((n + isa->nr - 1) / isa->nr * isa->nr, block_cols(isa));
     size_t floats = 0;
@@ -152,8 +153,28 @@ static void pack_b(const gemm_block *block, size_t col0, size_t cols, size_t k0,
                  block->b_scratch);
 }
 
+/* Few rows against contiguous columns: nothing would be gained by packing. */
+static void run_dots(const tn_gemm_isa *isa, const tn_gemm_task *task) {
+    const tn_gemm_panel panel = {.a = task->a,
+                                 .a_row_stride = task->a_row_stride,
+                                 .b = task->b,
+                                 .b_row_stride = task->b_col_stride,
+                                 .c = task->c,
+                                 .c_row_stride = task->c_row_stride,
+                                 .rows = task->m,
+                                 .cols = task->n,
+                                 .k = task->k,
+                                 .adds = task->adds};
+    isa->dots(&panel);
+}
+
 void tn_gemm_run(const tn_gemm_isa *isa, const tn_gemm_task *task, void *scratch) {
     if (task->m == 0 || task->n == 0) return;
+    if (!task->b_is_packed && task->b_k_stride == 1 && task->a_k_stride == 1 &&
+        task->m <= DOT_ROWS) {
+        run_dots(isa, task);
+        return;
+    }
     gemm_block block = {
         .isa = isa,
         .task = task,

@@ -37,6 +37,9 @@ typedef struct tn_gemm_isa {
     uint32_t kc; /* k of a cache block */
     double macs_per_ns;
     void (*panel)(const tn_gemm_panel *panel);
+    /* The same product for few rows and a right side whose columns are contiguous: column j begins
+     * at b + j * b_row_stride; any number of columns. */
+    void (*dots)(const tn_gemm_panel *panel);
 } tn_gemm_isa;
 
 #define TN_GEMM_ISA_COUNT 3

@@ -21,6 +21,14 @@ static inline __m256i gemm_part_mask(unsigned long count) {
                               _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
+static inline float gemm_reduce(__m256 v) {
+    const __m128 half = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(pair, _mm_shuffle_ps(pair, pair, 1)));
+}
+
+#define GEMM_REDUCE(v) gemm_reduce(v)
+
 #include "kernels/common/gemm_template.h"
 
 #define GEMM_DEFINE_COLUMN(vecs) \
@@ -43,10 +51,15 @@ static void run_panel(const tn_gemm_panel *panel) {
     gemm_panel_run(panel, tiles);
 }
 
+static void run_dots(const tn_gemm_panel *panel) {
+    gemm_dots_run(panel);
+}
+
 const tn_gemm_isa tn_gemm_avx2 = {.name = "avx2",
                                   .id = 1,
                                   .mr = GEMM_MR,
                                   .nr = (uint32_t)GEMM_NR,
                                   .kc = 384,
                                   .macs_per_ns = 40.0,
-                                  .panel = run_panel};
+                                  .panel = run_panel,
+                                  .dots = run_dots};

@@ -20,6 +20,8 @@ static inline __mmask16 gemm_part_mask(unsigned long count) {
     return (__mmask16)((1u << count) - 1u);
 }
 
+#define GEMM_REDUCE(v) _mm512_reduce_add_ps(v)
+
 #include "kernels/common/gemm_template.h"
 
 #define GEMM_DEFINE_COLUMN(vecs) \
@@ -49,10 +51,15 @@ static void run_panel(const tn_gemm_panel *panel) {
     gemm_panel_run(panel, tiles);
 }
 
+static void run_dots(const tn_gemm_panel *panel) {
+    gemm_dots_run(panel);
+}
+
 const tn_gemm_isa tn_gemm_avx512 = {.name = "avx512",
                                     .id = 2,
                                     .mr = GEMM_MR,
                                     .nr = (uint32_t)GEMM_NR,
                                     .kc = 192,
                                     .macs_per_ns = 80.0,
-                                    .panel = run_panel};
+                                    .panel = run_panel,
+                                    .dots = run_dots};

@@ -42,6 +42,8 @@ static inline void gemm_vec4_store_part(float *p, gemm_vec4 v, size_t count) {
 #define GEMM_LOAD_PART(p, count) gemm_vec4_load_part((p), (count))
 #define GEMM_STORE_PART(p, v, count) gemm_vec4_store_part((p), (v), (count))
 
+#define GEMM_REDUCE(v) (((v)[0] + (v)[1]) + ((v)[2] + (v)[3]))
+
 #include "kernels/common/gemm_template.h"
 
 GEMM_DEFINE_TILE(1, 1)
@@ -62,10 +64,15 @@ static void run_panel(const tn_gemm_panel *panel) {
     gemm_panel_run(panel, tiles);
 }
 
+static void run_dots(const tn_gemm_panel *panel) {
+    gemm_dots_run(panel);
+}
+
 const tn_gemm_isa tn_gemm_portable = {.name = "portable",
                                       .id = 0,
                                       .mr = GEMM_MR,
                                       .nr = (uint32_t)GEMM_NR,
                                       .kc = 384,
                                       .macs_per_ns = 5.0,
-                                      .panel = run_panel};
+                                      .panel = run_panel,
+                                      .dots = run_dots};

@@ -112,4 +112,53 @@ GEMM_INLINE void gemm_panel_run(const tn_gemm_panel *p,
     if (row < p->rows) by_rows[p->rows - row - 1](p, row);
 }
 
+/* `count` columns of a right side whose columns are contiguous, against one row: two sums for each
+ * column, so that latency is hidden. */
+GEMM_INLINE void gemm_dot(const float *a, const float *b, size_t b_stride, size_t k, float *out,
+                          const size_t count) {
+    GEMM_VEC sums[4][2];
+    GEMM_UNROLL
+    for (size_t j = 0; j < count; j++) sums[j][0] = sums[j][1] = GEMM_ZERO();
+    size_t i = 0;
+    for (; i + 2 * GEMM_LANES <= k; i += 2 * GEMM_LANES) {
+        const GEMM_VEC a0 = GEMM_LOAD(a + i);
+        const GEMM_VEC a1 = GEMM_LOAD(a + i + GEMM_LANES);
+        GEMM_UNROLL
+        for (size_t j = 0; j < count; j++) {
+            const float *from = b + j * b_stride + i;
+            sums[j][0] = GEMM_FMA(a0, GEMM_LOAD(from), sums[j][0]);
+            sums[j][1] = GEMM_FMA(a1, GEMM_LOAD(from + GEMM_LANES), sums[j][1]);
+        }
+    }
+    for (; i < k; i += GEMM_LANES) {
+        const size_t left = k - i < GEMM_LANES ? k - i : GEMM_LANES;
+        const GEMM_VEC a0 = GEMM_LOAD_PART(a + i, left);
+        GEMM_UNROLL
+        for (size_t j = 0; j < count; j++) {
+            sums[j][0] = GEMM_FMA(a0, GEMM_LOAD_PART(b + j * b_stride + i, left), sums[j][0]);
+        }
+    }
+    GEMM_UNROLL
+    for (size_t j = 0; j < count; j++) out[j] = GEMM_REDUCE(GEMM_ADD(sums[j][0], sums[j][1]));
+}
+
+GEMM_INLINE void gemm_dots_run(const tn_gemm_panel *p) {
+    for (size_t r = 0; r < p->rows; r++) {
+        const float *a = p->a + r * p->a_row_stride;
+        float *c = p->c + r * p->c_row_stride;
+        size_t j = 0;
+        for (; j < p->cols; j += j + 4 <= p->cols ? 4 : 1) {
+            const float *b = p->b + j * p->b_row_stride;
+            float out[4];
+            const size_t count = j + 4 <= p->cols ? 4 : 1;
+            if (count == 4) {
+                gemm_dot(a, b, p->b_row_stride, p->k, out, 4);
+            } else {
+                gemm_dot(a, b, p->b_row_stride, p->k, out, 1);
+            }
+            for (size_t i = 0; i < count; i++) c[j + i] = p->adds ? c[j + i] + out[i] : out[i];
+        }
+    }
+}
+
 #endif

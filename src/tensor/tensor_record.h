@@ -1,6 +1,6 @@
 /* Tensors from inside: a record with a count and one of four owners of its bytes. */
-#ifndef TN_TENSOR_TENSOR_H
-#define TN_TENSOR_TENSOR_H
+#ifndef TN_TENSOR_TENSOR_RECORD_H
+#define TN_TENSOR_TENSOR_RECORD_H
 
 #include <tenure/arena.h>
 #include <tenure/tensor.h>
