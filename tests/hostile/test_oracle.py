@@ -173,6 +173,19 @@ def test_no_prefix_is_taken_for_a_model(probe, tmp_path, name):
         assert seen[str(path)][0].startswith("INVALID_MODEL: ")
 
 
+def test_fuzz_seeds_are_refused_or_read_alike(probe):
+    paths = sorted((pathlib.Path(__file__).parents[1] / "corpus" / "model_fuzz").iterdir())
+
+    seen = dump_all(probe, paths)
+
+    read = [p for p in paths if seen[str(p)][0].startswith("ir ")]
+    assert len(read) > 50
+    assert len(paths) - len(read) > 50
+    for path in read:
+        # order, and an initializer that is given twice, are put right on the way
+        assert set(seen[str(path)]) <= set(oracle.dump(path)), path
+
+
 def mutate(data, rng):
     data = bytearray(data)
     for _ in range(rng.randint(1, 4)):
