@@ -1,93 +1,108 @@
-# The front door. The build itself is CMake; these targets set up what it needs and call it.
-# Nothing here is needed to build: cmake -S . -B build/x -G Ninja && cmake --build build/x
-
-JOBS ?= $(shell nproc)
-PYTHON := .venv/bin/python
+# Front door. The build is CMake underneath: cmake -S . -B build/x -G Ninja && cmake --build build/x
+VENV   ?= .venv
+JOBS   ?= $(shell nproc)
 PREFIX ?= /usr/local
+# Seconds that each fuzz target runs.
+FUZZ_SECONDS ?= 30
 
-.PHONY: help setup demo test build unit lint conformance python-test bench asan tsan valgrind fuzz \
-        oom docs format install clean
+PY      := $(VENV)/bin/python
+CMAKE   := cmake -G Ninja -S .
+BUILD   := cmake --build
+CTEST   := ctest --output-on-failure -j $(JOBS) --test-dir
+RELEASE := build/release
+PYTEST  := $(PY) -m pytest -q -p no:cacheprovider
+export VENV
 
-help:
-	@sed -n 's/^## //p' Makefile
+# $(call configure,FOLDER,OPTIONS): quiet unless it fails.
+define configure
+	@$(CMAKE) -B $(1) $(2) >$(1).configure.log 2>&1 || { cat $(1).configure.log; exit 1; }
+endef
+
+.DEFAULT_GOAL := build
+.PHONY: help setup build demo test check-c check-python conformance bench asan tsan valgrind fuzz \
+	oom docs docs-check format lint tidy install clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup:
+	@mkdir -p build
 	@tools/bootstrap.sh
 
-## make demo         sets up, builds, runs a real model many times, prints the memory report
-demo: build
-	@$(PYTHON) tools/demo.py
+build: setup ## release build of libraries, command line and Python package
+	$(call configure,$(RELEASE),-DCMAKE_BUILD_TYPE=Release -DTENURE_BUILD_TESTS=OFF \
+		-DTENURE_BUILD_PYTHON=ON -DPython3_EXECUTABLE=$(abspath $(PY)))
+	@$(BUILD) $(RELEASE) -j $(JOBS)
 
-## make test         everything a contributor must pass
-test: setup lint unit conformance python-test
+demo: build ## run a real model: answer, latency, plan, memory
+	@$(PY) tools/demo.py
 
-## make build        release build in build/release
-build: setup
-	@cmake -S . -B build/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENURE_BUILD_PYTHON=ON \
-	  -DTENURE_BUILD_TESTS=ON > build/release.log 2>&1 || (cat build/release.log; false)
-	@cmake --build build/release -j $(JOBS) --quiet
+test: build lint check-c conformance check-python docs-check ## everything a contributor must pass
 
-unit: build
-	@ctest --test-dir build/release --output-on-failure -j $(JOBS)
+check-c: setup
+	$(call configure,build/dev,-DCMAKE_BUILD_TYPE=Debug)
+	@$(BUILD) build/dev -j $(JOBS)
+	@$(CTEST) build/dev
 
-## make lint         format, layers, exported symbols, names, sizes
-lint: setup
-	@$(PYTHON) tools/check_source.py
-	@tools/check_format.sh
+check-python: build check-c
+	$(PYTEST) tests
 
-## make conformance  the ONNX backend data on disk, through the C library
-conformance: build
-	@$(PYTHON) tools/conformance.py build/release/tenure_conformance build/conformance.tsv
+conformance: build ## ONNX backend suite on disk; writes build/conformance.tsv
+	@$(PY) tools/conformance.py $(RELEASE)/tenure_conformance build/conformance.tsv
 
-python-test: build
-	@$(PYTHON) -m pytest -q tests/python
+bench: build ## every benchmark, interleaved with its peer
+	@$(PY) bench/run.py
 
-## make bench        every benchmark beside its peer; minutes
-bench: setup
-	@cmake -S . -B build/bench -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENURE_BUILD_BENCH=ON > /dev/null
-	@cmake --build build/bench -j $(JOBS) --quiet
-	@$(PYTHON) bench/run.py build/bench
+asan: setup ## the whole suite under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(call configure,build/asan,-DCMAKE_BUILD_TYPE=Debug -DTENURE_SANITIZE=address)
+	@$(BUILD) build/asan -j $(JOBS)
+	@ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 $(CTEST) build/asan
+	@ASAN_OPTIONS=detect_leaks=1 $(PY) tools/conformance.py build/asan/tenure_conformance \
+		build/conformance_asan.tsv --seconds 600
 
-## make asan         C tests under AddressSanitizer and UndefinedBehaviorSanitizer
-asan: setup
-	@cmake -S . -B build/asan -G Ninja -DCMAKE_BUILD_TYPE=Debug -DTENURE_SANITIZE=address > /dev/null
-	@cmake --build build/asan -j $(JOBS) --quiet
-	@ctest --test-dir build/asan --output-on-failure -j $(JOBS)
+tsan: setup ## the C tests under ThreadSanitizer
+	$(call configure,build/tsan,-DCMAKE_BUILD_TYPE=RelWithDebInfo -DTENURE_SANITIZE=thread)
+	@$(BUILD) build/tsan -j $(JOBS)
+	@TSAN_OPTIONS=halt_on_error=1 $(CTEST) build/tsan
 
-## make tsan         threaded C tests under ThreadSanitizer
-tsan: setup
-	@cmake -S . -B build/tsan -G Ninja -DCMAKE_BUILD_TYPE=Debug -DTENURE_SANITIZE=thread > /dev/null
-	@cmake --build build/tsan -j $(JOBS) --quiet
-	@ctest --test-dir build/tsan --output-on-failure -R 'thread|arena|allocator|session|lease'
+valgrind: ## the C tests under Memcheck
+	@mkdir -p build && tools/bootstrap.sh valgrind
+	$(call configure,build/dev,-DCMAKE_BUILD_TYPE=Debug)
+	@$(BUILD) build/dev -j $(JOBS)
+	@tools/run_valgrind.sh build/dev
 
-## make valgrind     C tests under valgrind
-valgrind: setup
-	@cmake -S . -B build/debug -G Ninja -DCMAKE_BUILD_TYPE=Debug > /dev/null
-	@cmake --build build/debug -j $(JOBS) --quiet
-	@tools/valgrind.sh build/debug
+fuzz: ## every fuzz target for FUZZ_SECONDS
+	@mkdir -p build && tools/bootstrap.sh fuzz
+	$(call configure,build/fuzz,-DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+		-DTENURE_BUILD_TESTS=OFF -DTENURE_BUILD_FUZZERS=ON)
+	@$(BUILD) build/fuzz -j $(JOBS)
+	@tools/run_fuzzers.sh build/fuzz $(FUZZ_SECONDS)
 
-## make fuzz         fuzz targets, SECONDS=60 each
-fuzz: setup
-	@CC=clang cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DTENURE_BUILD_FUZZERS=ON \
-	  -DTENURE_BUILD_TESTS=OFF > /dev/null
-	@cmake --build build/fuzz -j $(JOBS) --quiet
-	@tools/fuzz.sh build/fuzz $${SECONDS_EACH:-60}
+oom: check-c ## sweep that fails the k-th allocation, for every k
+	@tools/run_oom.sh build/dev
 
-## make oom          every allocation made to fail in turn
-oom: build
-	@ctest --test-dir build/release --output-on-failure -R 'oom|allocator|arena|model|session'
+docs: build ## generated pages: operators, API reference, man page
+	@$(PY) tools/make_docs.py --build $(RELEASE)
 
-## make docs         generated pages and their drift check
-docs: build
-	@$(PYTHON) tools/make_docs.py build/release/tenure
+docs-check: build
+	@$(PY) tools/make_docs.py --build $(RELEASE) --check
 
-## make format       clang-format over all sources
-format: setup
+format: setup ## clang-format over every C file
 	@tools/check_format.sh --fix
 
-## make install      PREFIX=/usr/local
-install: build
-	@cmake --install build/release --prefix $(PREFIX)
+lint: build ## format, layers, names, symbols
+	@tools/check_format.sh
+	@$(PY) tools/check_layers.py
+	@$(PY) tools/check_names.py
+	@$(PY) tools/check_symbols.py $(RELEASE)
+
+tidy: build ## clang-tidy over the library (slow)
+	@tools/bootstrap.sh lint
+	@git ls-files 'src/*.c' | grep -vE '_(test|fuzz|bench|avx512)\.c$$' | \
+		xargs -r -n 8 -P $(JOBS) clang-tidy --quiet -p $(RELEASE)
+
+install: build ## PREFIX=/usr/local, DESTDIR=
+	@DESTDIR=$(DESTDIR) cmake --install $(RELEASE) --prefix $(PREFIX)
 
 clean:
 	rm -rf build

@@ -27,12 +27,18 @@ static bool say(char *why, size_t why_bytes, const tn_error *err) {
     return false;
 }
 
+/* False when the path does not fit, or names nothing that can be read. */
+static bool path_of(char path[PATH_BYTES], const char *folder, const char *kind, size_t index,
+                    const char *suffix) {
+    const int length = snprintf(path, PATH_BYTES, "%s/%s_%zu%s", folder, kind, index, suffix);
+    return length > 0 && length < PATH_BYTES && access(path, R_OK) == 0;
+}
+
 static bool read_values(tn_allocator *allocator, const char *folder, const char *kind,
                         tn_value **values, size_t *count, tn_error *err) {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES + 64];
     for (*count = 0; *count < MAX_VALUES; (*count)++) {
-        (void)snprintf(path, sizeof path, "%s/%s_%zu.pb", folder, kind, *count);
-        if (access(path, R_OK) != 0) return true;
+        if (!path_of(path, folder, kind, *count, ".pb")) return true;
         if (cli_read_tensor_pb(allocator, path, &values[*count], err) != TN_OK) return false;
     }
     return true;
@@ -90,7 +96,7 @@ bool cli_run_case(tn_environment *environment, const char *folder, const cli_cas
     tn_error err = {.code = TN_OK};
     tn_model *model = NULL;
     tn_session *session = NULL;
-    char path[PATH_BYTES];
+    char path[PATH_BYTES + 64];
     tn_allocator *allocator = tn_environment_allocator(environment);
     (void)snprintf(path, sizeof path, "%s/model.onnx", folder);
     const char *model_path = options->model_path == NULL ? path : options->model_path;
@@ -98,9 +104,7 @@ bool cli_run_case(tn_environment *environment, const char *folder, const cli_cas
                   tn_session_create(environment, model, NULL, &session, &err) == TN_OK;
     if (!passed) (void)say(why, why_bytes, &err);
     size_t set_count = 0;
-    while (passed) {
-        (void)snprintf(path, sizeof path, "%s/test_data_set_%zu", folder, set_count);
-        if (access(path, R_OK) != 0) break;
+    while (passed && path_of(path, folder, "test_data_set", set_count, "")) {
         passed = check_set(session, allocator, path, options, why, why_bytes);
         set_count++;
     }
