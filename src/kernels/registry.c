@@ -4,11 +4,16 @@
 #define TN_FAMILY_LIST(X) \
     X(arg_reduce)         \
     X(batch_norm)         \
+    X(col2im)             \
     X(concat)             \
     X(control)            \
     X(conv)               \
+    X(cumulative)         \
+    X(det)                \
+    X(einsum)             \
     X(gather)             \
     X(generate)           \
+    X(grid)               \
     X(matmul)             \
     X(nms)                \
     X(pad)                \
