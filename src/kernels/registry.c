@@ -2,12 +2,15 @@
 #include "kernels/registry.h"
 
 #define TN_FAMILY_LIST(X) \
+    X(activation)         \
     X(arg_reduce)         \
     X(batch_norm)         \
+    X(binary_math)        \
     X(concat)             \
     X(control)            \
     X(gather)             \
     X(generate)           \
+    X(logic)              \
     X(matmul)             \
     X(nms)                \
     X(pad)                \
@@ -22,6 +25,7 @@
     X(slice)              \
     X(softmax)            \
     X(topk)               \
+    X(unary_math)         \
     X(unique)             \
     X(window_norm)
 
