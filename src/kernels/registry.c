@@ -2,8 +2,10 @@
 #include "kernels/registry.h"
 
 #define TN_FAMILY_LIST(X) \
+    X(activation)         \
     X(arg_reduce)         \
     X(batch_norm)         \
+    X(binary_math)        \
     X(col2im)             \
     X(concat)             \
     X(control)            \
@@ -14,6 +16,7 @@
     X(gather)             \
     X(generate)           \
     X(grid)               \
+    X(logic)              \
     X(matmul)             \
     X(nms)                \
     X(pad)                \
@@ -29,6 +32,7 @@
     X(slice)              \
     X(softmax)            \
     X(topk)               \
+    X(unary_math)         \
     X(unique)             \
     X(window_norm)
 
