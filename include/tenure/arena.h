@@ -182,6 +182,7 @@ typedef struct tn_slab {
     uint32_t retained_slot;      /* where the block waits between runs */
     uint32_t retained_generation;
     size_t retained_capacity_bytes;
+    size_t shrunk_to_bytes; /* what the next block should have; 0: what is asked */
     uint32_t window_runs;
     uint32_t run_index;
     size_t window_bytes[TN_SLAB_WINDOW_MAX]; /* largest reserve of the last runs */

@@ -36,7 +36,7 @@ static bool path_of(char path[PATH_BYTES], const char *folder, const char *kind,
 
 static bool read_values(tn_allocator *allocator, const char *folder, const char *kind,
                         tn_value **values, size_t *count, tn_error *err) {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES + 64];
     for (*count = 0; *count < MAX_VALUES; (*count)++) {
         if (!path_of(path, folder, kind, *count, ".pb")) return true;
         if (cli_read_tensor_pb(allocator, path, &values[*count], err) != TN_OK) return false;
@@ -96,7 +96,7 @@ bool cli_run_case(tn_environment *environment, const char *folder, const cli_cas
     tn_error err = {.code = TN_OK};
     tn_model *model = NULL;
     tn_session *session = NULL;
-    char path[PATH_BYTES];
+    char path[PATH_BYTES + 64];
     tn_allocator *allocator = tn_environment_allocator(environment);
     (void)snprintf(path, sizeof path, "%s/model.onnx", folder);
     const char *model_path = options->model_path == NULL ? path : options->model_path;

@@ -5,17 +5,24 @@
     X(arg_reduce)         \
     X(batch_norm)         \
     X(concat)             \
+    X(control)            \
     X(gather)             \
     X(generate)           \
     X(matmul)             \
+    X(nms)                \
     X(pad)                \
     X(rearrange)          \
+    X(recurrent)          \
     X(reduce)             \
     X(reshape)            \
     X(resize)             \
     X(row_norm)           \
+    X(scatter)            \
+    X(select)             \
     X(slice)              \
     X(softmax)            \
+    X(topk)               \
+    X(unique)             \
     X(window_norm)
 
 #define TN_FAMILY_DECLARE(family) extern const tn_op_table tn_##family##_table;

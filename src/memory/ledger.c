@@ -36,6 +36,10 @@ tn_status tn_ledger_release(tn_ledger *ledger) {
     if (ledger->kind == TN_LEDGER_EMPTY) return TN_OK;
     if (!tn_ref_count_release(&ledger->refs, &is_last)) return TN_DEAD;
     if (!is_last) return TN_OK;
-    if (ledger->kind == TN_LEDGER_PLAIN) give_back_plain(ledger);
+    if (ledger->kind == TN_LEDGER_PLAIN) {
+        give_back_plain(ledger);
+    } else {
+        tn_arena_take_back(ledger);
+    }
     return TN_OK;
 }

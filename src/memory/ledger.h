@@ -14,8 +14,8 @@
 typedef enum tn_ledger_kind {
     TN_LEDGER_UNUSED = 0,
     TN_LEDGER_PLAIN,   /* owner: tn_allocator; bytes from its page source */
-    TN_LEDGER_ARENA,   /* owner: tn_arena_core; bytes from its allocator's page source */
-    TN_LEDGER_ADOPTED, /* owner: tn_arena_core; bytes from elsewhere with a release callback */
+    TN_LEDGER_ARENA,   /* owner: tn_arena; bytes from its allocator's page source */
+    TN_LEDGER_ADOPTED, /* owner: tn_arena; bytes from elsewhere with a release callback */
     TN_LEDGER_EMPTY    /* no owner, no bytes, never counted */
 } tn_ledger_kind;
 
@@ -27,6 +27,7 @@ typedef enum tn_ledger_state {
 } tn_ledger_state;
 
 #define TN_RECORD_NONE UINT32_MAX
+#define TN_RETURNED_SOFTENED (UINT64_C(1) << 63) /* its pages were marked as free to take */
 
 typedef struct tn_record_links { /* indices of records, TN_RECORD_NONE ends a list */
     uint32_t lru_older;
@@ -44,8 +45,9 @@ struct tn_ledger {
     void *data;
     size_t capacity_bytes; /* plain: what the source gave; arena: charged capacity */
     union {
-        size_t size_bytes;        /* live: logical size; charged by plain blocks */
-        uint64_t returned_at_run; /* retained: the run that gave it back */
+        size_t size_bytes; /* live: logical size; charged by plain blocks */
+        uint64_t
+            returned_at_run; /* retained: the run that gave it back, and TN_RETURNED_SOFTENED */
     } u;
     void *owner; /* borrowed; it stays while it has blocks */
     tn_ref_count refs;
@@ -59,7 +61,7 @@ struct tn_ledger {
     uint32_t index; /* arena: of this record */
     uint16_t class_index;
     uint8_t kind;  /* tn_ledger_kind */
-    uint8_t state; /* tn_ledger_state; the top bit marks softened pages */
+    uint8_t state; /* tn_ledger_state */
 };
 
 _Static_assert(sizeof(tn_ledger) == 64, "a block's record is one cache line");
@@ -73,7 +75,7 @@ tn_ledger *tn_empty_ledger(void);
  * Errors: TN_DEAD when there was none. Threads: any; never allocates. */
 tn_status tn_ledger_release(tn_ledger *ledger);
 
-/* The last reference of an arena block has gone (io_arena.c). */
-void tn_arena_core_take_back(tn_ledger *ledger);
+/* The last reference of an arena block has gone. */
+void tn_arena_take_back(tn_ledger *ledger);
 
 #endif

@@ -147,6 +147,10 @@ void tn_node_give_block(tn_allocator *node, const tn_block_request *request, voi
 tn_ledger *tn_node_take_record(tn_allocator *node);
 void tn_node_give_record(tn_allocator *node, tn_ledger *record);
 
+/* Memory of an arena's own records: slack, not charged. NULL: out of memory. */
+void *tn_node_take_metadata(tn_allocator *node, size_t size_bytes);
+void tn_node_give_metadata(tn_allocator *node, void *data, size_t size_bytes);
+
 tn_status tn_out_of_memory(const tn_allocator *node, size_t requested_bytes, size_t rounded_bytes,
                            tn_error *err);
 

@@ -125,3 +125,24 @@ void tn_node_give_record(tn_allocator *node, tn_ledger *record) {
     root->free_records = record;
     tn_lock_release(&root->lock);
 }
+
+void *tn_node_take_metadata(tn_allocator *node, size_t size_bytes) {
+    tn_root *const root = node->root;
+    if (tn_fault_hits(root->fault, TN_FAULT_METADATA)) return NULL;
+    void *const data = tn_source_alloc(&root->first_source, size_bytes, TN_BUFFER_ALIGNMENT, NULL);
+    if (data == NULL) return NULL;
+    memset(data, 0, size_bytes);
+    tn_lock_acquire(&root->lock);
+    root->metadata_bytes += size_bytes;
+    tn_lock_release(&root->lock);
+    return data;
+}
+
+void tn_node_give_metadata(tn_allocator *node, void *data, size_t size_bytes) {
+    tn_root *const root = node->root;
+    if (data == NULL) return;
+    tn_source_free(&root->first_source, data, size_bytes, TN_BUFFER_ALIGNMENT, size_bytes);
+    tn_lock_acquire(&root->lock);
+    root->metadata_bytes -= size_bytes;
+    tn_lock_release(&root->lock);
+}

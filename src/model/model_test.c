@@ -1,6 +1,7 @@
 #include <tenure/model.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -427,6 +428,38 @@ static void drop_tensor_of_shared_bytes_never_drops_more_than_there_is(void **st
     end_folder(&f);
 }
 
+enum { DROP_THREADS = 4 };
+
+static void *drop_all(void *ctx) {
+    const tn_model *model = ctx;
+    const tn_graph *graph = tn_model_graph(model);
+    for (size_t i = 0; i < graph->initializer_count; i++) {
+        tn_model_drop_tensor(model, &graph->initializers[i]);
+    }
+    return NULL;
+}
+
+static void drop_tensor_from_many_threads_counts_once(void **state) {
+    (void)state;
+    const folder f = make_folder();
+    tn_allocator *root = make_root();
+    tn_model *model = NULL;
+    pthread_t threads[DROP_THREADS];
+    const size_t file_bytes = write_big_model(f.model_path);
+    ASSERT_OK(tn_model_load_file(root, f.model_path, NULL, &model, NULL));
+
+    for (size_t i = 0; i < DROP_THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, drop_all, model), 0);
+    }
+    for (size_t i = 0; i < DROP_THREADS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+
+    const size_t rounded_bytes = (file_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    assert_int_equal(stats_of(model).mapped_bytes, rounded_bytes - TENSOR_BYTES);
+    tn_model_release(model);
+    end_root(root);
+    end_folder(&f);
+}
+
 static void drop_tensor_that_is_not_mapped_changes_nothing(void **state) {
     (void)state;
     const proto message = rich_model();
@@ -629,6 +662,7 @@ int main(void) {
         T(model_file_is_copied_when_asked),
         T(drop_tensor_takes_its_bytes_out_once),
         T(drop_tensor_of_shared_bytes_never_drops_more_than_there_is),
+        T(drop_tensor_from_many_threads_counts_once),
         T(drop_tensor_that_is_not_mapped_changes_nothing),
         T(model_bytes_take_external_data_from_the_folder_given),
         T(model_lives_until_the_last_reference),

@@ -3,6 +3,7 @@
  * force quadratic time. */
 #include "model/name_table.h"
 
+#include <assert.h>
 #include <sys/random.h>
 
 #include "base/checked_size.h"
@@ -101,29 +102,36 @@ void tn_name_table_deinit(tn_name_table *table) {
     *table = (tn_name_table){0};
 }
 
-/* The slot that holds the name, or the free one where it would go. */
-static uint32_t *find_slot(const tn_name_table *table, uint32_t scope, tn_text name) {
-    uint32_t index = (uint32_t)hash_name(table->seed, scope, name) & table->slot_mask;
-    while (table->slots[index] != TN_NAME_NONE) {
-        const tn_name_entry *entry = &table->entries[table->slots[index]];
-        if (entry->scope == scope && tn_text_equals(entry->name, name)) break;
-        index = (index + 1) & table->slot_mask;
+/* The slot that holds the name, or the free one where it would go; its tag in *out_tag. */
+static tn_name_slot *find_slot(const tn_name_table *table, uint32_t scope, tn_text name,
+                               uint32_t *out_tag) {
+    const uint64_t hash = hash_name(table->seed, scope, name);
+    uint32_t place = (uint32_t)hash & table->slot_mask;
+    *out_tag = (uint32_t)(hash >> 32);
+    for (;; place = (place + 1) & table->slot_mask) {
+        tn_name_slot *slot = &table->slots[place];
+        if (slot->index == TN_NAME_NONE) return slot;
+        if (slot->tag != *out_tag) continue;
+        const tn_name_entry *entry = &table->entries[slot->index];
+        if (entry->scope == scope && tn_text_equals(entry->name, name)) return slot;
     }
-    return &table->slots[index];
 }
 
 tn_name_entry *tn_name_table_find(const tn_name_table *table, uint32_t scope, tn_text name) {
-    const uint32_t *slot = find_slot(table, scope, name);
-    return *slot == TN_NAME_NONE ? NULL : &table->entries[*slot];
+    uint32_t tag = 0;
+    const tn_name_slot *slot = find_slot(table, scope, name, &tag);
+    return slot->index == TN_NAME_NONE ? NULL : &table->entries[slot->index];
 }
 
 tn_name_entry *tn_name_table_add(tn_name_table *table, uint32_t scope, tn_text name, uint32_t value,
                                  bool *out_is_new) {
-    uint32_t *slot = find_slot(table, scope, name);
-    *out_is_new = *slot == TN_NAME_NONE;
+    uint32_t tag = 0;
+    tn_name_slot *slot = find_slot(table, scope, name, &tag);
+    *out_is_new = slot->index == TN_NAME_NONE;
     if (*out_is_new) {
-        *slot = table->entry_count++;
-        table->entries[*slot] = (tn_name_entry){name, scope, value};
+        assert(table->entry_count < table->capacity);
+        *slot = (tn_name_slot){tag, table->entry_count++};
+        table->entries[slot->index] = (tn_name_entry){name, scope, value};
     }
-    return &table->entries[*slot];
+    return &table->entries[slot->index];
 }

@@ -18,10 +18,16 @@ typedef struct tn_name_entry {
     uint32_t value; /* the caller's number; may be changed in place */
 } tn_name_entry;
 
+/* Part of the hash stands beside the index, so that most misses cost one look. */
+typedef struct tn_name_slot {
+    uint32_t tag;
+    uint32_t index; /* of an entry; TN_NAME_NONE: free */
+} tn_name_slot;
+
 typedef struct tn_name_table {
     tn_allocator *allocator; /* borrowed */
     tn_name_entry *entries;  /* owned, [capacity] */
-    uint32_t *slots;         /* owned, [slot_mask + 1]; index of an entry or TN_NAME_NONE */
+    tn_name_slot *slots;     /* owned, [slot_mask + 1] */
     uint32_t entry_count;
     uint32_t capacity;
     uint32_t slot_mask;

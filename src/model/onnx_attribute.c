@@ -380,6 +380,10 @@ tn_status tn_onnx_read_attribute(tn_loader *loader, tn_bytes message,
     TN_TRY_GOTO(scan_attribute(&scan, out, err), cleanup);
     TN_REQUIRE_GOTO(!tn_text_is_empty(out->name), cleanup, err, TN_INVALID_MODEL,
                     "AttributeProto has no name");
+    TN_REQUIRE_GOTO(tn_text_is_empty(out->ref_name) ||
+                        loader->scopes[place->scope].root_function != TN_SCOPE_NONE,
+                    cleanup, err, TN_INVALID_MODEL,
+                    "AttributeProto.ref_attr_name has no meaning outside a function");
     TN_TRY_GOTO(decide_type(&scan, out, err), cleanup);
     const attribute_row *row = &attribute_rows[out->type];
     const size_t value_count = scan.counts[row->field];

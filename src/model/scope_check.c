@@ -4,6 +4,8 @@
  * no edge stored; only scopes found out of order get edges and are sorted. */
 #include "model/scope_check.h"
 
+#include <stdio.h>
+
 #include "base/error.h"
 #include "model/label.h"
 #include "model/name_table.h"
@@ -34,6 +36,18 @@ typedef struct use_site {
     uint32_t node; /* TN_SCOPE_NONE: an output of the scope */
 } use_site;
 
+/* Says in which function scope `index` lies, if in one: its node names repeat in every call. */
+static void add_function_context(const tn_loader *loader, uint32_t index, tn_error *err) {
+    while (index != TN_SCOPE_NONE && loader->scopes[index].function == NULL) {
+        index = loader->scopes[index].parent;
+    }
+    if (index == TN_SCOPE_NONE) return;
+    char context[TN_LABEL_BYTES + 16];
+    const tn_label label = tn_label_of(loader->scopes[index].function->name);
+    (void)snprintf(context, sizeof context, "function %s", label.text);
+    tn_error_prefix(err, context);
+}
+
 static tn_status name_fault(const checker *c, use_site site, tn_text value, const char *what,
                             tn_error *err) {
     const tn_scope *scope = &c->loader->scopes[site.scope];
@@ -45,6 +59,7 @@ static tn_status name_fault(const checker *c, use_site site, tn_text value, cons
     }
     (void)tn_error_set(err, TN_INVALID_MODEL, "%s: value %s %s", at.text, value_label.text, what);
     tn_error_set_node(err, at.text);
+    add_function_context(c->loader, site.scope, err);
     return TN_INVALID_MODEL;
 }
 
@@ -236,6 +251,7 @@ static tn_status sort_scope(checker *c, uint32_t index, tn_error *err) {
         (void)tn_error_set(err, TN_INVALID_MODEL, "%s: needs its own result (cycle of nodes)",
                            label.text);
         tn_error_set_node(err, label.text);
+        add_function_context(c->loader, index, err);
     }
     TN_TRY(status);
     memcpy(unsorted, scope->nodes, count * sizeof *unsorted);

@@ -13,89 +13,90 @@
 
 #include <stddef.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* X(NAME, parameters): y = f(x). Parameters are floats, in the order of the comment. */
-#define TN_UNARY_BODY_LIST(X)                 \
-    X(NEG, 0)                                 \
-    X(ABS, 0)                                 \
-    X(SQRT, 0)                                \
-    X(RECIPROCAL, 0)                          \
-    X(FLOOR, 0)                               \
-    X(CEIL, 0)                                \
-    X(ROUND, 0)                               \
-    X(SIGN, 0)                                \
-    X(EXP, 0)                                 \
-    X(LOG, 0)                                 \
-    X(ERF, 0)                                 \
-    X(SIN, 0)                                 \
-    X(COS, 0)                                 \
-    X(TAN, 0)                                 \
-    X(ASIN, 0)                                \
-    X(ACOS, 0)                                \
-    X(ATAN, 0)                                \
-    X(SINH, 0)                                \
-    X(COSH, 0)                                \
-    X(TANH, 0)                                \
-    X(ASINH, 0)                               \
-    X(ACOSH, 0)                               \
-    X(ATANH, 0)                               \
-    X(RELU, 0)                                \
-    X(SIGMOID, 0)                             \
-    X(SOFTPLUS, 0)                            \
-    X(SOFTSIGN, 0)                            \
-    X(HARD_SWISH, 0)                          \
-    X(MISH, 0)                                \
-    X(GELU, 0) /* by erf */                   \
-    X(GELU_TANH, 0)                           \
-    X(CLIP, 2)             /* low, high */    \
-    X(LEAKY_RELU, 1)       /* alpha */        \
-    X(ELU, 1)              /* alpha */        \
-    X(SELU, 2)             /* alpha, gamma */ \
-    X(HARD_SIGMOID, 2)     /* alpha, beta */  \
-    X(THRESHOLDED_RELU, 1) /* alpha */        \
-    X(CELU, 1)             /* alpha */        \
-    X(SWISH, 1)            /* alpha */        \
-    X(SHRINK, 2)           /* lambd, bias */  \
-    X(SCALE, 1)            /* factor: x * factor, the end of Mean */
+/* X(NAME, params, weight): y = f(x). Params are floats, in the order of the comment. Weights: LIGHT
+ * is a few instructions per vector, HEAVY a polynomial, LANES a call per element. */
+#define TN_UNARY_BODY_LIST(X)                        \
+    X(NEG, 0, LIGHT)                                 \
+    X(ABS, 0, LIGHT)                                 \
+    X(SQRT, 0, LIGHT)                                \
+    X(RECIPROCAL, 0, LIGHT)                          \
+    X(FLOOR, 0, LIGHT)                               \
+    X(CEIL, 0, LIGHT)                                \
+    X(ROUND, 0, LIGHT)                               \
+    X(SIGN, 0, LIGHT)                                \
+    X(EXP, 0, HEAVY)                                 \
+    X(LOG, 0, HEAVY)                                 \
+    X(ERF, 0, HEAVY)                                 \
+    X(SIN, 0, HEAVY)                                 \
+    X(COS, 0, HEAVY)                                 \
+    X(TAN, 0, LANES)                                 \
+    X(ASIN, 0, LANES)                                \
+    X(ACOS, 0, LANES)                                \
+    X(ATAN, 0, LANES)                                \
+    X(SINH, 0, LANES)                                \
+    X(COSH, 0, LANES)                                \
+    X(TANH, 0, HEAVY)                                \
+    X(ASINH, 0, LANES)                               \
+    X(ACOSH, 0, LANES)                               \
+    X(ATANH, 0, LANES)                               \
+    X(RELU, 0, LIGHT)                                \
+    X(SIGMOID, 0, HEAVY)                             \
+    X(SOFTPLUS, 0, HEAVY)                            \
+    X(SOFTSIGN, 0, LIGHT)                            \
+    X(HARD_SWISH, 0, LIGHT)                          \
+    X(MISH, 0, HEAVY)                                \
+    X(GELU, 0, HEAVY) /* by erf */                   \
+    X(GELU_TANH, 0, HEAVY)                           \
+    X(CLIP, 2, LIGHT)             /* low, high */    \
+    X(LEAKY_RELU, 1, LIGHT)       /* alpha */        \
+    X(ELU, 1, HEAVY)              /* alpha */        \
+    X(SELU, 2, HEAVY)             /* alpha, gamma */ \
+    X(HARD_SIGMOID, 2, LIGHT)     /* alpha, beta */  \
+    X(THRESHOLDED_RELU, 1, LIGHT) /* alpha */        \
+    X(CELU, 1, HEAVY)             /* alpha */        \
+    X(SWISH, 1, HEAVY)            /* alpha */        \
+    X(SHRINK, 2, LIGHT)           /* lambd, bias */
 
-/* X(NAME): y = f(a, b). */
-#define TN_BINARY_BODY_LIST(X) \
-    X(ADD)                     \
-    X(SUB)                     \
-    X(MUL)                     \
-    X(DIV)                     \
-    X(POW)                     \
-    X(MAX)                     \
-    X(MIN)                     \
-    X(FMOD)                    \
-    X(PRELU) /* x, slope */
+/* X(NAME, params, weight): y = f(a, b). */
+#define TN_BINARY_BODY_LIST(X)                    \
+    X(ADD, 0, LIGHT)                              \
+    X(SUB, 0, LIGHT)                              \
+    X(MUL, 0, LIGHT)                              \
+    X(DIV, 0, LIGHT)                              \
+    X(POW, 0, LANES)                              \
+    X(MAX, 0, LIGHT)                              \
+    X(MIN, 0, LIGHT)                              \
+    X(FMOD, 0, LANES)  /* sign of the dividend */ \
+    X(PRELU, 0, LIGHT) /* x, slope */
 
-/* X(NAME): elementwise too, but not from f32 to f32: never a step of a program. */
-#define TN_LOOP_BODY_LIST(X)            \
-    X(NOT)                              \
-    X(AND)                              \
-    X(OR)                               \
-    X(XOR)                              \
-    X(BITWISE_NOT)                      \
-    X(BITWISE_AND)                      \
-    X(BITWISE_OR)                       \
-    X(BITWISE_XOR)                      \
-    X(SHIFT_LEFT)                       \
-    X(SHIFT_RIGHT)                      \
-    X(EQUAL)                            \
-    X(LESS)                             \
-    X(LESS_OR_EQUAL)                    \
-    X(GREATER)                          \
-    X(GREATER_OR_EQUAL)                 \
-    X(MODULO) /* sign of the divisor */ \
-    X(IS_NAN)                           \
-    X(IS_INF)                           \
-    X(WHERE)
+/* X(NAME, params, weight): elementwise too, but not from f32 to f32: never a step of a program. */
+#define TN_LOOP_BODY_LIST(X)                      \
+    X(NOT, 0, LIGHT)                              \
+    X(AND, 0, LIGHT)                              \
+    X(OR, 0, LIGHT)                               \
+    X(XOR, 0, LIGHT)                              \
+    X(BITWISE_NOT, 0, LIGHT)                      \
+    X(BITWISE_AND, 0, LIGHT)                      \
+    X(BITWISE_OR, 0, LIGHT)                       \
+    X(BITWISE_XOR, 0, LIGHT)                      \
+    X(SHIFT_LEFT, 0, LIGHT)                       \
+    X(SHIFT_RIGHT, 0, LIGHT)                      \
+    X(EQUAL, 0, LIGHT)                            \
+    X(LESS, 0, LIGHT)                             \
+    X(LESS_OR_EQUAL, 0, LIGHT)                    \
+    X(GREATER, 0, LIGHT)                          \
+    X(GREATER_OR_EQUAL, 0, LIGHT)                 \
+    X(MODULO, 0, LIGHT) /* sign of the divisor */ \
+    X(IS_NAN, 0, LIGHT)                           \
+    X(IS_INF, 0, LIGHT)                           \
+    X(WHERE, 0, LIGHT)
 
 typedef enum tn_body {
     TN_BODY_NONE = 0,
-#define TN_BODY_ENUM(name, ...) TN_BODY_##name,
+#define TN_BODY_ENUM(name, params, weight) TN_BODY_##name,
     TN_UNARY_BODY_LIST(TN_BODY_ENUM) TN_BODY_UNARY_END,
     TN_BODY_BINARY_BEGIN = TN_BODY_UNARY_END, /* one number is wasted so that the lists can grow */
     TN_BINARY_BODY_LIST(TN_BODY_ENUM) TN_BODY_PROGRAM_END,

@@ -20,7 +20,12 @@ static tn_status get_packed(void *ctx, const tn_ir *ir, const tn_ir_node *node,
     const uint32_t value = node->inputs[pack->variant->pack_input];
     const bool is_inner = ir->values[value].is_inner_constant || ir->values[value].tensor == NULL;
     tn_weights *weights = is_inner ? &session->folded : &session->shared->packed;
-    return tn_weights_get_packed(weights, pack, out_data);
+    TN_TRY(tn_weights_get_packed(weights, pack, out_data));
+    /* a weight that only this node reads is now needed in its packed form alone: counted once */
+    if (!is_inner && ir->values[value].use_count == 1) {
+        tn_model_drop_tensor(session->model, ir->values[value].tensor);
+    }
+    return TN_OK;
 }
 
 static tn_status get_aligned(void *ctx, const void *data, size_t size_bytes, bool is_inner,

@@ -585,6 +585,22 @@ def missing_name_with_control_bytes(folder):
     save(folder, model_of(graph_of([relu("\n\x1b[2J\0", "y", "bad\nname")])))
 
 
+@case("OK")
+def file_over_4_gib(folder):
+    size = (4 << 30) + 12345
+    head = field(8, b"w") + int_field(1, size) + int_field(2, TensorProto.UINT8)
+    head += varint(9 << 3 | 2) + varint(size)
+    rest = model_bytes(b"")
+    graph_at = rest.index(varint(7 << 3 | 2), 4)
+    graph = rest[graph_at + 2 :]
+    assert rest[graph_at + 1] == len(graph)
+    start = graph + varint(5 << 3 | 2) + varint(len(head) + size) + head
+    start = rest[:graph_at] + varint(7 << 3 | 2) + varint(len(start) + size) + start
+    with open(folder / "model.onnx", "wb") as file:
+        file.write(start)
+        file.truncate(len(start) + size)  # a hole: takes no room
+
+
 @case("INVALID_MODEL", "op_type")
 def million_empty_nodes(folder):
     save(folder, model_bytes(field(1, b"") * 1_000_000))
@@ -612,6 +628,11 @@ def attribute_without_type_and_value(folder):
 @case("OK")
 def attribute_without_type(folder):
     save(folder, with_attribute(name="a", ints=[1, 2]))
+
+
+@case("INVALID_MODEL", "function")
+def attribute_of_no_function(folder):
+    save(folder, with_attribute(name="a", ref_attr_name="b", type=onnx.AttributeProto.INT))
 
 
 @case("INVALID_MODEL", "no value")
@@ -768,7 +789,7 @@ def function_without_name(folder):
     save(folder, model)
 
 
-@case("INVALID_MODEL", "nowhere")
+@case("INVALID_MODEL", "function f: Add (node 0): value w is produced nowhere")
 def function_sees_no_outer_names(folder):
     w = raw_tensor("w", TensorProto.FLOAT, [1], bytes(4))
     model = function_model(function("f", [helper.make_node("Add", ["x", "w"], ["y"])]))
@@ -776,7 +797,7 @@ def function_sees_no_outer_names(folder):
     save(folder, model)
 
 
-@case("INVALID_MODEL", "cycle")
+@case("INVALID_MODEL", "function f: Relu (node 1): needs its own result (cycle")
 def function_with_node_cycle(folder):
     nodes = [helper.make_node("Add", ["x", "b"], ["y"]), relu("y", "b")]
     save(folder, function_model(function("f", nodes)))

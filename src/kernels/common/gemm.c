@@ -72,7 +72,8 @@ static size_t block_cols(const tn_gemm_isa *isa) {
 
 size_t tn_gemm_scratch_bytes(const tn_gemm_isa *isa, size_t m, size_t n, size_t k, bool packs_a,
                              bool packs_b) {
-    const size_t kb = k_block(isa, k);
+    /* not k_block(k): a smaller k may make a longer block */
+    const size_t kb = tn_size_min(k, isa->kc + isa->kc / 2);
     const size_t rows = tn_size_min(m, BLOCK_ROWS);
     const size_t cols = tn_size_min((n + isa->nr - 1) / isa->nr * isa->nr, block_cols(isa));
     size_t floats = 0;

@@ -1,8 +1,6 @@
 /* Lists of integers, axes, strides and tile ranges, as rows that move elements need them. */
 #include "kernels/common/shape_arith.h"
 
-#include <string.h>
-
 #include "base/checked_size.h"
 
 int64_t tn_list_length(const tn_fact *fact) {
@@ -133,4 +131,26 @@ int64_t tn_read_index(const void *data, tn_dtype dtype, size_t index) {
     int32_t value;
     memcpy(&value, (const char *)data + index * sizeof value, sizeof value);
     return value;
+}
+
+tn_status tn_bad_index(const tn_kernel_context *ctx, uint32_t worker, int64_t index, size_t element,
+                       int64_t dim) {
+    return tn_error_set(tn_kernel_error(ctx, worker), TN_OUT_OF_RANGE,
+                        "index %lld (element %zu of the indices) is outside [-%lld, %lld)",
+                        (long long)index, element, (long long)dim, (long long)dim);
+}
+
+void tn_one_variant(const char *name, tn_run_fn run, size_t bytes, size_t tile_limit,
+                    tn_variant *out, uint32_t *out_count) {
+    out[0] = (tn_variant){.name = name, .run = run, .rewrite_class = TN_REWRITE_EXACT};
+    out[0].tile_counts[0] = tn_tiles_for_bytes(bytes, tile_limit);
+    out[0].cost_ns = 30.0 + (double)bytes * 0.2;
+    *out_count = 1;
+}
+
+size_t tn_output_bytes(const tn_node_facts *node, uint32_t slot) {
+    const tn_fact *output = tn_node_output(node, slot);
+    if (output == NULL || !tn_node_is_sized(node)) return 0;
+    size_t size_bytes = 0;
+    return tn_fact_size_bytes(output, &size_bytes, NULL) == TN_OK ? size_bytes : 0;
 }

@@ -2,6 +2,8 @@
 #ifndef TN_KERNELS_COMMON_SHAPE_ARITH_H
 #define TN_KERNELS_COMMON_SHAPE_ARITH_H
 
+#include <string.h>
+
 #include "plan/op_def.h"
 
 /* Most numbers in a list of axes, starts, pads or repeats that can make sense. */
@@ -73,5 +75,27 @@ void tn_tile_range(size_t count, uint32_t tile_count, uint32_t tile, size_t *out
 
 /* Reads element `index` of an i32 or i64 array at any alignment. */
 int64_t tn_read_index(const void *data, tn_dtype dtype, size_t index);
+
+/* A copy whose common sizes are constants, so that they become plain moves. */
+static inline void tn_copy_small(char *to, const char *from, size_t size_bytes) {
+    if (size_bytes == 4) {
+        memcpy(to, from, 4);
+    } else if (size_bytes == 8) {
+        memcpy(to, from, 8);
+    } else {
+        memcpy(to, from, size_bytes);
+    }
+}
+
+/* TN_OUT_OF_RANGE for `index`, element number `element` of an input of indices into `dim`. */
+tn_status tn_bad_index(const tn_kernel_context *ctx, uint32_t worker, int64_t index, size_t element,
+                       int64_t dim);
+
+/* Fills the only variant of a row that writes about `bytes` in tiles of at most `tile_limit`. */
+void tn_one_variant(const char *name, tn_run_fn run, size_t bytes, size_t tile_limit,
+                    tn_variant *out, uint32_t *out_count);
+
+/* Bytes of output `slot`, 0 while the node is not sized. */
+size_t tn_output_bytes(const tn_node_facts *node, uint32_t slot);
 
 #endif

@@ -22,13 +22,10 @@ typedef enum tn_operand_kind {
 
 typedef struct tn_program_operand {
     tn_operand_kind kind;
-    uint32_t period; /* BLOCKS */
-    uint32_t valid;  /* BLOCKS: elements of the operand along the channel axis, 1 or all */
-    size_t
-        row_stride; /* elements; SPLAT, COLUMNS, BLOCKS: (row / row_div) % row_mod * row_stride */
-    size_t row_div, row_mod;
-    int64_t strides[TN_PROGRAM_MAX_DIMS]; /* [dim_count] WALK, and rows of the kinds above when
-                                             row_mod is 0: elements per step of the output's dim */
+    uint32_t period;    /* BLOCKS: elements in a block */
+    uint32_t block_dim; /* BLOCKS: the dim that counts blocks along the channel axis */
+    size_t channels;    /* BLOCKS: elements along the channel axis; lanes beyond read as 0 */
+    size_t strides[TN_PROGRAM_MAX_DIMS]; /* [dim_count] elements per step of the output's dim */
 } tn_program_operand;
 
 /* One step as it runs. */
@@ -44,9 +41,11 @@ typedef struct tn_bound_step {
 typedef struct tn_program_bound {
     const tn_program_isa *isa;
     size_t rows, cols;
+    bool nontemporal;
     uint32_t operand_count;
-    uint32_t dim_count;
-    size_t dims[TN_PROGRAM_MAX_DIMS]; /* the output's physical dims, merged */
+    uint32_t dim_count;     /* of the output in physical order, merged where operands allow */
+    uint32_t row_dim_count; /* the first of them, whose product is `rows` */
+    size_t dims[TN_PROGRAM_MAX_DIMS];
     tn_program_operand operands[TN_PROGRAM_MAX_OPERANDS];
     tn_bound_step steps[TN_PROGRAM_MAX_STEPS + 1]; /* ends in the store */
 } tn_program_bound;
@@ -61,8 +60,10 @@ typedef struct tn_program_bind_query {
     bool nontemporal; /* stores bypass the caches where they may */
 } tn_program_bind_query;
 
-/* Fills `out`. Errors: TN_UNSUPPORTED when the output has more than TN_PROGRAM_MAX_DIMS merged
- * dims, TN_INTERNAL when rows * cols does not fit the output. */
+/* Fills `out`. Blocked outputs take operands of their own layout and shape, and plain ones that
+ * vary along axes 0 and 1 only.
+ * Errors: TN_UNSUPPORTED for an operand that is neither and for more than TN_PROGRAM_MAX_DIMS
+ * merged dims; TN_INTERNAL when rows x cols does not split the output between two dims. */
 tn_status tn_program_bind(const tn_program_bind_query *query, tn_program_bound *out, tn_error *err);
 
 /* A part of the output: `rows` x `cols` elements from (row0, col0). `in` holds the accumulator and

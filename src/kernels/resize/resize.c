@@ -471,24 +471,6 @@ static const int32_t *axis_indices(const resize_record *r, const record_axis *ax
     return (const int32_t *)(const void *)((const char *)r + axis->index_offset);
 }
 
-/* A copy whose common sizes are constants. */
-static inline void copy_unit(char *to, const char *from, size_t size_bytes) {
-    switch (size_bytes) {
-        case 1:
-            memcpy(to, from, 1);
-            break;
-        case 4:
-            memcpy(to, from, 4);
-            break;
-        case 8:
-            memcpy(to, from, 8);
-            break;
-        default:
-            memcpy(to, from, size_bytes);
-            break;
-    }
-}
-
 static void nearest_row(const resize_record *r, const char *row, char *to) {
     const record_axis *axis = &r->axes[r->rank - 1];
     const size_t unit_bytes = r->inner_len * r->elem_bytes;
@@ -501,7 +483,7 @@ static void nearest_row(const resize_record *r, const char *row, char *to) {
         if (indices[x] < 0) {
             tn_fill(to, r->outside, r->elem_bytes, r->inner_len);
         } else {
-            copy_unit(to, row + (size_t)indices[x] * unit_bytes, unit_bytes);
+            tn_copy_small(to, row + (size_t)indices[x] * unit_bytes, unit_bytes);
         }
     }
 }

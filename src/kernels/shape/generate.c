@@ -9,23 +9,6 @@
 #include "kernels/common/number.h"
 #include "kernels/common/shape_arith.h"
 
-static tn_status one_variant(tn_variant *out, uint32_t *out_count, const char *name, tn_run_fn run,
-                             size_t output_bytes, size_t tile_limit) {
-    out[0] = (tn_variant){.name = name, .run = run, .rewrite_class = TN_REWRITE_EXACT};
-    out[0].tile_counts[0] = tn_tiles_for_bytes(output_bytes, tile_limit);
-    out[0].cost_ns = 30.0 + (double)output_bytes * 0.1;
-    *out_count = 1;
-    return TN_OK;
-}
-
-/* Bytes of output 0, 0 while it is not sized. */
-static size_t output_bytes(const tn_node_facts *node) {
-    size_t size_bytes = 0;
-    if (!tn_node_is_sized(node) || node->output_count == 0 || node->outputs[0] == NULL) return 0;
-    if (tn_fact_size_bytes(node->outputs[0], &size_bytes, NULL) != TN_OK) return 0;
-    return size_bytes;
-}
-
 /* ---- Shape and Size: bind knows everything ---- */
 
 typedef struct shape_params {
@@ -91,7 +74,8 @@ static tn_status numbers_run(const void *record, tn_kernel_context *ctx, uint32_
 static tn_status numbers_variants(const tn_variant_query *query, tn_variant *out,
                                   uint32_t *out_count, tn_error *err) {
     (void)query, (void)err;
-    return one_variant(out, out_count, "numbers", numbers_run, 0, 1);
+    tn_one_variant("numbers", numbers_run, 0, 1, out, out_count);
+    return TN_OK;
 }
 
 static tn_status shape_bind(const tn_bind_context *ctx, void *record) {
@@ -202,13 +186,14 @@ static tn_status fill_run(const void *record, tn_kernel_context *ctx, uint32_t t
 static tn_status fill_variants(const tn_variant_query *query, tn_variant *out, uint32_t *out_count,
                                tn_error *err) {
     (void)err;
-    return one_variant(out, out_count, "fill", fill_run, output_bytes(query->node), SIZE_MAX);
+    tn_one_variant("fill", fill_run, tn_output_bytes(query->node, 0), SIZE_MAX, out, out_count);
+    return TN_OK;
 }
 
 static tn_status fill_bind(const tn_bind_context *ctx, void *record) {
     fill_record *r = record;
     const fill_params *p = ctx->node->params;
-    r->count = output_bytes(ctx->node) / p->elem_bytes;
+    r->count = tn_output_bytes(ctx->node, 0) / p->elem_bytes;
     r->elem_bytes = p->elem_bytes;
     r->tile_count = ctx->variant->tile_counts[0];
     memcpy(r->value, p->value, sizeof r->value);
@@ -300,7 +285,8 @@ static tn_status range_run(const void *record, tn_kernel_context *ctx, uint32_t 
 static tn_status range_variants(const tn_variant_query *query, tn_variant *out, uint32_t *out_count,
                                 tn_error *err) {
     (void)err;
-    return one_variant(out, out_count, "range", range_run, output_bytes(query->node), 1);
+    tn_one_variant("range", range_run, tn_output_bytes(query->node, 0), 1, out, out_count);
+    return TN_OK;
 }
 
 static tn_status range_bind(const tn_bind_context *ctx, void *record) {
@@ -371,7 +357,8 @@ static tn_status eye_run(const void *record, tn_kernel_context *ctx, uint32_t ti
 static tn_status eye_variants(const tn_variant_query *query, tn_variant *out, uint32_t *out_count,
                               tn_error *err) {
     (void)err;
-    return one_variant(out, out_count, "eye", eye_run, output_bytes(query->node), 1);
+    tn_one_variant("eye", eye_run, tn_output_bytes(query->node, 0), 1, out, out_count);
+    return TN_OK;
 }
 
 static void bind_matrices(const tn_bind_context *ctx, diagonal_record *r) {
@@ -442,7 +429,8 @@ static tn_status trilu_run(const void *record, tn_kernel_context *ctx, uint32_t 
 static tn_status trilu_variants(const tn_variant_query *query, tn_variant *out, uint32_t *out_count,
                                 tn_error *err) {
     (void)err;
-    return one_variant(out, out_count, "trilu", trilu_run, output_bytes(query->node), SIZE_MAX);
+    tn_one_variant("trilu", trilu_run, tn_output_bytes(query->node, 0), SIZE_MAX, out, out_count);
+    return TN_OK;
 }
 
 static tn_status trilu_bind(const tn_bind_context *ctx, void *record) {
@@ -536,8 +524,9 @@ static tn_status one_hot_variants(const tn_variant_query *query, tn_variant *out
     (void)err;
     int32_t axis = 0;
     const bool is_sized = tn_node_is_sized(query->node);
-    return one_variant(out, out_count, "one hot", one_hot_run, output_bytes(query->node),
-                       is_sized ? one_hot_outer(query->node, &axis) : 1);
+    tn_one_variant("one hot", one_hot_run, tn_output_bytes(query->node, 0),
+                   is_sized ? one_hot_outer(query->node, &axis) : 1, out, out_count);
+    return TN_OK;
 }
 
 static tn_status one_hot_bind(const tn_bind_context *ctx, void *record) {

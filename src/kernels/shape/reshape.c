@@ -1,5 +1,6 @@
-/* Operators whose output is their input's bytes under another shape: Reshape, Squeeze, Unsqueeze,
- * Flatten, Identity. They are views; the copy below runs only where the plan cannot alias. */
+/* Operators whose output is their input's bytes under another shape or type: Reshape, Squeeze,
+ * Unsqueeze, Flatten, Identity, BitCast. They are views; the copy below runs only where the plan
+ * cannot alias. */
 #include "kernels/common/move.h"
 #include "kernels/common/shape_arith.h"
 
@@ -301,6 +302,28 @@ static tn_status flatten_infer(const tn_node_facts *node, tn_error *err) {
     return TN_OK;
 }
 
+/* ---- BitCast: another type of the same width ---- */
+
+static tn_status bitcast_check(const tn_check_context *ctx, void *params) {
+    int64_t *to = params;
+    TN_TRY(tn_check_int(ctx, "to", 0, to));
+    TN_REQUIRE(*to > 0 && *to < TN_DTYPE_COUNT && *to != TN_DTYPE_STRING, ctx->err,
+               TN_INVALID_MODEL, "attribute to is %lld", (long long)*to);
+    return TN_OK;
+}
+
+static tn_status bitcast_infer(const tn_node_facts *node, tn_error *err) {
+    const tn_dtype to = (tn_dtype) * (const int64_t *)node->params;
+    const tn_dtype from = tn_input_dtype(node, 0);
+    TN_REQUIRE(from == TN_DTYPE_NONE ||
+                   (from != TN_DTYPE_STRING && tn_dtype_bits(from) == tn_dtype_bits(to)),
+               err, TN_INVALID_ARGUMENT, "%s has not the width of %s", tn_dtype_name(from),
+               tn_dtype_name(to));
+    const bool has_rank = tn_input_has_rank(node, 0);
+    tn_set_output(node, 0, to, has_rank ? &node->inputs[0]->shape : NULL);
+    return TN_OK;
+}
+
 #define VIEW_ROW                                                                \
     .min_outputs = 1, .flags = TN_OP_FOLDABLE | TN_OP_VIEW, .in_place_mask = 1, \
     .record_bytes = sizeof(tn_move), .variants = view_variants, .bind = view_bind
@@ -368,6 +391,14 @@ static const tn_op_def rows[] = {
      .params_bytes = sizeof(int64_t),
      .check = flatten_check,
      .infer = flatten_infer,
+     VIEW_ROW},
+    {.name = "BitCast",
+     .since_version = 26,
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .params_bytes = sizeof(int64_t),
+     .check = bitcast_check,
+     .infer = bitcast_infer,
      VIEW_ROW},
     {.name = "Identity",
      .since_version = 1,

@@ -7,44 +7,6 @@
 #include "kernels/common/index_walk.h"
 #include "kernels/common/shape_arith.h"
 
-/* A copy whose common sizes are constants, so that they become plain moves. */
-static inline void copy_small(char *to, const char *from, size_t size_bytes) {
-    switch (size_bytes) {
-        case 1:
-            memcpy(to, from, 1);
-            break;
-        case 4:
-            memcpy(to, from, 4);
-            break;
-        case 8:
-            memcpy(to, from, 8);
-            break;
-        default:
-            memcpy(to, from, size_bytes);
-            break;
-    }
-}
-
-static tn_status bad_index(const tn_kernel_context *ctx, uint32_t worker, int64_t index,
-                           size_t element, int64_t dim) {
-    return tn_error_set(tn_kernel_error(ctx, worker), TN_OUT_OF_RANGE,
-                        "index %lld (element %zu of the indices) is outside [-%lld, %lld)",
-                        (long long)index, element, (long long)dim, (long long)dim);
-}
-
-static tn_status move_variant(const tn_node_facts *node, const char *name, tn_run_fn run,
-                              size_t tile_limit, tn_variant *out, uint32_t *out_count) {
-    out[0] = (tn_variant){.name = name, .run = run, .rewrite_class = TN_REWRITE_EXACT};
-    if (tn_node_is_sized(node)) {
-        const tn_fact *output = node->outputs[0];
-        const size_t bytes = tn_fact_len_elems(output) * tn_elem_bytes(output->dtype);
-        out[0].tile_counts[0] = tn_tiles_for_bytes(bytes, tile_limit);
-        out[0].cost_ns = 30.0 + (double)bytes * 0.2;
-    }
-    *out_count = 1;
-    return TN_OK;
-}
-
 static tn_status axis_check(const tn_check_context *ctx, void *params) {
     return tn_check_int(ctx, "axis", 0, params);
 }
@@ -95,9 +57,9 @@ static tn_status gather_run(const void *record, tn_kernel_context *ctx, uint32_t
         const int64_t given = tn_read_index(indices, r->index_dtype, element);
         const int64_t index = given < 0 ? given + r->axis_dim : given;
         if (index < 0 || index >= r->axis_dim) {
-            return bad_index(ctx, worker, given, element, r->axis_dim);
+            return tn_bad_index(ctx, worker, given, element, r->axis_dim);
         }
-        copy_small(to, plane + (size_t)index * r->inner_bytes, r->inner_bytes);
+        tn_copy_small(to, plane + (size_t)index * r->inner_bytes, r->inner_bytes);
         if (++element == r->index_count) {
             element = 0;
             plane += plane_bytes;
@@ -109,7 +71,8 @@ static tn_status gather_run(const void *record, tn_kernel_context *ctx, uint32_t
 static tn_status gather_variants(const tn_variant_query *query, tn_variant *out,
                                  uint32_t *out_count, tn_error *err) {
     (void)err;
-    return move_variant(query->node, "gather", gather_run, SIZE_MAX, out, out_count);
+    tn_one_variant("gather", gather_run, tn_output_bytes(query->node, 0), SIZE_MAX, out, out_count);
+    return TN_OK;
 }
 
 static tn_status gather_bind(const tn_bind_context *ctx, void *record) {
@@ -187,10 +150,10 @@ static tn_status elements_run(const void *record, tn_kernel_context *ctx, uint32
         const int64_t given = tn_read_index(indices, r->index_dtype, at);
         const int64_t index = given < 0 ? given + r->axis_dim : given;
         if (index < 0 || index >= r->axis_dim) {
-            return bad_index(ctx, worker, given, at, r->axis_dim);
+            return tn_bad_index(ctx, worker, given, at, r->axis_dim);
         }
-        copy_small(out + at * r->elem_bytes, data + walk.offset_a + index * r->axis_stride,
-                   r->elem_bytes);
+        tn_copy_small(out + at * r->elem_bytes, data + walk.offset_a + index * r->axis_stride,
+                      r->elem_bytes);
         tn_walk_next(&walk);
     }
     return TN_OK;
@@ -199,7 +162,9 @@ static tn_status elements_run(const void *record, tn_kernel_context *ctx, uint32
 static tn_status elements_variants(const tn_variant_query *query, tn_variant *out,
                                    uint32_t *out_count, tn_error *err) {
     (void)err;
-    return move_variant(query->node, "gather elements", elements_run, SIZE_MAX, out, out_count);
+    tn_one_variant("gather elements", elements_run, tn_output_bytes(query->node, 0), SIZE_MAX, out,
+                   out_count);
+    return TN_OK;
 }
 
 static tn_status elements_bind(const tn_bind_context *ctx, void *record) {
@@ -286,11 +251,11 @@ static tn_status nd_run(const void *record, tn_kernel_context *ctx, uint32_t til
             const int64_t given = tn_read_index(indices, r->index_dtype, element);
             const int64_t index = given < 0 ? given + r->dims[i] : given;
             if (index < 0 || index >= r->dims[i]) {
-                return bad_index(ctx, worker, given, element, r->dims[i]);
+                return tn_bad_index(ctx, worker, given, element, r->dims[i]);
             }
             from += index * r->strides[i];
         }
-        copy_small(out + row * r->slice_bytes, from, r->slice_bytes);
+        tn_copy_small(out + row * r->slice_bytes, from, r->slice_bytes);
     }
     return TN_OK;
 }
@@ -298,7 +263,8 @@ static tn_status nd_run(const void *record, tn_kernel_context *ctx, uint32_t til
 static tn_status nd_variants(const tn_variant_query *query, tn_variant *out, uint32_t *out_count,
                              tn_error *err) {
     (void)err;
-    return move_variant(query->node, "gather nd", nd_run, SIZE_MAX, out, out_count);
+    tn_one_variant("gather nd", nd_run, tn_output_bytes(query->node, 0), SIZE_MAX, out, out_count);
+    return TN_OK;
 }
 
 static tn_status nd_bind(const tn_bind_context *ctx, void *record) {
