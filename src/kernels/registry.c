@@ -10,6 +10,7 @@
     X(concat)             \
     X(control)            \
     X(conv)               \
+    X(conv_transpose)     \
     X(cumulative)         \
     X(det)                \
     X(einsum)             \
