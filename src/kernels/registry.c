@@ -8,6 +8,7 @@
     X(control)            \
     X(gather)             \
     X(generate)           \
+    X(matmul_integer)     \
     X(matmul)             \
     X(nms)                \
     X(pad)                \
