@@ -19,6 +19,7 @@
     X(grid)               \
     X(logic)              \
     X(matmul)             \
+    X(matmul_integer)     \
     X(nms)                \
     X(pad)                \
     X(pool)               \
