@@ -2,15 +2,25 @@
 #include "kernels/registry.h"
 
 #define TN_FAMILY_LIST(X) \
+    X(activation)         \
     X(arg_reduce)         \
     X(batch_norm)         \
+    X(binary_math)        \
+    X(col2im)             \
     X(concat)             \
     X(control)            \
+    X(conv)               \
+    X(cumulative)         \
+    X(det)                \
+    X(einsum)             \
     X(gather)             \
     X(generate)           \
+    X(grid)               \
+    X(logic)              \
     X(matmul)             \
     X(nms)                \
     X(pad)                \
+    X(pool)               \
     X(rearrange)          \
     X(recurrent)          \
     X(reduce)             \
@@ -22,6 +32,7 @@
     X(slice)              \
     X(softmax)            \
     X(topk)               \
+    X(unary_math)         \
     X(unique)             \
     X(window_norm)
 
