@@ -126,8 +126,9 @@ typedef struct tn_bind_context {
     const tn_variant *variant; /* the chosen one */
     tn_cpu_features cpu;
     uint32_t worker_count;
-    const tn_program *epilogue; /* outlives the record */
-    bool nontemporal;           /* output 0 is not read again before it leaves the caches */
+    const tn_program *epilogue;    /* outlives the record */
+    uint32_t first_epilogue_input; /* input slot where its operands begin */
+    bool nontemporal;              /* output 0 is not read again before it leaves the caches */
     tn_error *err;
 } tn_bind_context;
 
