@@ -17,12 +17,13 @@ list(FILTER TENURE_BENCH_SOURCES INCLUDE REGEX "_bench\\.c$")
 list(FILTER TENURE_SOURCES EXCLUDE REGEX "_(test|bench|fuzz)\\.c$")
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # intrinsics are macros that do not pass our warnings until the compiler optimises a little
   foreach(source IN LISTS TENURE_SOURCES)
     if(source MATCHES "_avx2\\.c$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;$<$<CONFIG:Debug>:-O1>")
     elseif(source MATCHES "_avx512\\.c$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-        "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx2;-mfma;-mf16c;-mprefer-vector-width=512")
+        "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx2;-mfma;-mf16c;-mprefer-vector-width=512;$<$<CONFIG:Debug>:-O1>")
     endif()
   endforeach()
 else()

@@ -50,7 +50,18 @@ typedef enum tn_status {
         TN_STATUS_COUNT
 } tn_status;
 
-#define TN_ERROR_MESSAGE_BYTES 512
+/* How much is logged; each level includes those before it. */
+typedef enum tn_log_level {
+    TN_LOG_DEFAULT, /* TENURE_LOG, then warn */
+    TN_LOG_OFF,
+    TN_LOG_ERROR,
+    TN_LOG_WARN,
+    TN_LOG_INFO,
+    TN_LOG_DEBUG,
+    TN_LOG_TRACE
+} tn_log_level;
+
+#define TN_ERROR_MESSAGE_BYTES 2048
 #define TN_ERROR_NAME_BYTES 128
 
 /* What went wrong. Zero-initialise it, or don't: it is written whole by whoever reports.

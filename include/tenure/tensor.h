@@ -78,6 +78,53 @@ TN_API TN_MUST_USE tn_status tn_shape_size_bytes(const tn_shape *shape, tn_dtype
 TN_API TN_MUST_USE tn_status tn_shape_len_elems(const tn_shape *shape, size_t *out_elems,
                                                 tn_error *err);
 
+/* A value of a run. Today every value is a tensor; sequences, optionals and maps will be further
+ * kinds of the same handle, told apart by tn_value_kind_of. */
+typedef tn_tensor tn_value;
+
+typedef enum tn_value_kind {
+    TN_KIND_UNKNOWN,
+    TN_KIND_TENSOR,
+    TN_KIND_SPARSE_TENSOR,
+    TN_KIND_SEQUENCE,
+    TN_KIND_OPTIONAL,
+    TN_KIND_MAP
+} tn_value_kind;
+
+/* Called once when borrowed memory is no longer needed, on whatever thread lets go last. */
+typedef void (*tn_release_fn)(void *ctx, void *data);
+
+/* Wraps the caller's memory without copying.
+ * Shapes:    data holds `shape` elements of `dtype`; strides_bytes [rank] or NULL for dense C
+ * order. dtype STRING: data is const tn_string [len_elems]. Ownership: borrowed; `data` stays valid
+ * until `release` is called (or, when that is NULL, until the tensor's last reference is gone). The
+ * record is charged to `allocator`. Errors:    TN_INVALID_ARGUMENT, TN_OUT_OF_RANGE, TN_OVERFLOW,
+ * TN_OUT_OF_MEMORY, TN_LIMIT; then `release` is not called. */
+TN_API TN_MUST_USE tn_status tn_tensor_create_borrowed(tn_allocator *allocator, tn_dtype dtype,
+                                                       const tn_shape *shape,
+                                                       const int64_t *strides_bytes, void *data,
+                                                       tn_release_fn release, void *release_ctx,
+                                                       tn_tensor **out, tn_error *err);
+
+/* Makes a dense tensor with its own uninitialised buffer of `allocator`. Not for strings. */
+TN_API TN_MUST_USE tn_status tn_tensor_create(tn_allocator *allocator, tn_dtype dtype,
+                                              const tn_shape *shape, tn_tensor **out,
+                                              tn_error *err);
+
+TN_API tn_tensor *tn_tensor_retain(tn_tensor *tensor);
+TN_API void tn_tensor_release(tn_tensor *tensor); /* accepts NULL; any thread; never allocates */
+
+TN_API tn_value_kind tn_value_kind_of(const tn_value *value);
+TN_API tn_dtype tn_tensor_dtype(const tn_tensor *tensor);
+/* Lends the shape; valid while `tensor` lives. */
+TN_API const tn_shape *tn_tensor_borrow_shape(const tn_tensor *tensor);
+/* NULL when dense. */
+TN_API const int64_t *tn_tensor_borrow_strides(const tn_tensor *tensor);
+/* Lends the first byte; never NULL for results, also when empty. Results are dense, at least
+ * 64-byte aligned and writable. */
+TN_API void *tn_tensor_borrow_data(const tn_tensor *tensor);
+TN_API size_t tn_tensor_size_bytes(const tn_tensor *tensor);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,8 +6,9 @@
 #include <string.h>
 
 static const char *const level_names[] = {
-    [TN_LOG_OFF] = "off",   [TN_LOG_ERROR] = "error", [TN_LOG_WARN] = "warn",
-    [TN_LOG_INFO] = "info", [TN_LOG_DEBUG] = "debug", [TN_LOG_TRACE] = "trace",
+    [TN_LOG_DEFAULT] = "default", [TN_LOG_OFF] = "off",   [TN_LOG_ERROR] = "error",
+    [TN_LOG_WARN] = "warn",       [TN_LOG_INFO] = "info", [TN_LOG_DEBUG] = "debug",
+    [TN_LOG_TRACE] = "trace",
 };
 
 void tn_log_write(const tn_log *log, tn_log_level level, const char *format, ...) {

@@ -6,15 +6,6 @@
 
 #include "base/error.h"
 
-typedef enum tn_log_level {
-    TN_LOG_OFF,
-    TN_LOG_ERROR,
-    TN_LOG_WARN,
-    TN_LOG_INFO,
-    TN_LOG_DEBUG,
-    TN_LOG_TRACE
-} tn_log_level;
-
 #define TN_LOG_LINE_BYTES 512
 
 /* Zero logs nothing. Threads: `write` may be called from any thread at once. */

@@ -47,5 +47,5 @@ void tn_error_prefix(tn_error *err, const char *context) {
     if (err == NULL || context == NULL || context[0] == '\0') return;
     char inner[TN_ERROR_MESSAGE_BYTES];
     memcpy(inner, err->message, sizeof inner);
-    (void)snprintf(err->message, sizeof err->message, "%.160s: %.340s", context, inner);
+    (void)snprintf(err->message, sizeof err->message, "%.400s: %.1600s", context, inner);
 }

@@ -33,15 +33,6 @@ typedef struct tn_graph_sparse_tensor {
     tn_shape shape;
 } tn_graph_sparse_tensor;
 
-typedef enum tn_value_kind {
-    TN_KIND_UNKNOWN,
-    TN_KIND_TENSOR,
-    TN_KIND_SPARSE_TENSOR,
-    TN_KIND_SEQUENCE,
-    TN_KIND_OPTIONAL,
-    TN_KIND_MAP
-} tn_value_kind;
-
 typedef struct tn_graph_dim {
     int64_t value;  /* >= 0, or -1 when symbolic or unknown */
     tn_text symbol; /* dim_param; empty when none */
@@ -83,19 +74,20 @@ typedef enum tn_attribute_type {
 typedef struct tn_graph_attribute {
     tn_text name;
     tn_text ref_name;       /* inside functions: takes the caller's attribute; else empty */
-    tn_attribute_type type; /* deduced from the filled field in IR versions that lack it */
+    tn_attribute_type type; /* deduced from the filled field in IR versions that lack it; the value
+                               fields are empty when ref_name gives the value */
     size_t count;           /* of the list types; 1 for the single ones */
     int64_t i;
     float f;
     tn_text s;
-    const tn_graph_tensor *tensor; /* TENSOR: one; TENSORS: [count] */
-    const tn_graph *graph;         /* GRAPH: one */
-    const tn_graph *const *graphs; /* GRAPHS: [count] */
-    const tn_graph_sparse_tensor *sparse_tensor;
-    const tn_graph_type *type_proto;
-    const int64_t *ints;    /* [count] */
-    const float *floats;    /* [count] */
-    const tn_text *strings; /* [count] */
+    const tn_graph_tensor *tensor;               /* TENSOR: one; TENSORS: [count] */
+    const tn_graph *graph;                       /* GRAPH: one */
+    const tn_graph *const *graphs;               /* GRAPHS: [count] */
+    const tn_graph_sparse_tensor *sparse_tensor; /* one, or [count] */
+    const tn_graph_type *type_proto;             /* one, or [count] */
+    const int64_t *ints;                         /* [count] */
+    const float *floats;                         /* [count] */
+    const tn_text *strings;                      /* [count] */
 } tn_graph_attribute;
 
 typedef struct tn_graph_node {
@@ -122,10 +114,11 @@ struct tn_graph {
     size_t value_info_count;
     const tn_graph_value_info *value_infos;
     size_t initializer_count;
-    const tn_graph_tensor *initializers;
+    const tn_graph_tensor *initializers; /* names are unique */
     size_t sparse_initializer_count;
     const tn_graph_sparse_tensor *sparse_initializers; /* named by values.name */
-    const tn_graph *parent; /* the graph whose node holds this one; NULL at the top */
+    const tn_graph *parent; /* the graph whose node holds this one; NULL at the top and directly
+                               inside a function */
 };
 
 typedef struct tn_opset_import {
@@ -172,15 +165,19 @@ typedef struct tn_model_info {
     uint32_t tensor_count; /* ids of tn_graph_tensor are below this */
 } tn_model_info;
 
-/* Lends the graph and the facts beside it. Valid while `model` lives. */
+/* Lends the graph and the facts beside it. Ownership: borrowed, valid while `model` lives. */
 const tn_graph *tn_model_graph(const tn_model *model);
 const tn_model_info *tn_model_get_info(const tn_model *model);
 
 /* Finds an attribute by name; NULL when absent. */
 const tn_graph_attribute *tn_graph_node_attribute(const tn_graph_node *node, const char *name);
 
+/* References that exist now; for caches that hold one themselves. */
+uint32_t tn_model_ref_count(const tn_model *model);
+
 /* Tells the model that `tensor`'s mapped bytes are no longer needed in place (it has been packed):
- * whole pages are dropped and its bytes leave `charged` and `mapped`. Idempotent. Threads: any. */
+ * whole pages are dropped and its bytes leave `charged` and `mapped`. They stay readable, then
+ * uncharged. Idempotent; nothing happens for tensors that are not mapped. Threads: any. */
 void tn_model_drop_tensor(const tn_model *model, const tn_graph_tensor *tensor);
 
 #endif

@@ -1,0 +1,9 @@
+/* The order of passes: what makes nodes vanish first, what decides layout last. */
+#include "plan/passes.h"
+
+tn_status tn_ir_run_passes(tn_ir *ir, const tn_pass_options *options, tn_error *err) {
+    (void)options;
+    (void)err;
+    tn_ir_remove_dead(ir);
+    return TN_OK;
+}

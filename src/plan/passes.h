@@ -1,0 +1,17 @@
+/* The structural passes, in the order in which they run. Each is a file of its own. */
+#ifndef TN_PLAN_PASSES_H
+#define TN_PLAN_PASSES_H
+
+#include "plan/ir.h"
+
+typedef struct tn_pass_options {
+    bool disable_fusion; /* no affine folding, no programs, no epilogues */
+    bool exact_only;     /* only rewrites that keep every bit */
+    bool disable_layout;
+} tn_pass_options;
+
+/* Runs all passes that the options allow, then drops dead nodes.
+ * Errors: TN_OUT_OF_MEMORY, TN_LIMIT. */
+tn_status tn_ir_run_passes(tn_ir *ir, const tn_pass_options *options, tn_error *err);
+
+#endif
