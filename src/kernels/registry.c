@@ -10,6 +10,7 @@
     X(concat)             \
     X(control)            \
     X(conv)               \
+    X(conv_transpose)     \
     X(cumulative)         \
     X(det)                \
     X(einsum)             \
@@ -18,6 +19,7 @@
     X(grid)               \
     X(logic)              \
     X(matmul)             \
+    X(matmul_integer)     \
     X(nms)                \
     X(pad)                \
     X(pool)               \
