@@ -1,9 +1,9 @@
 /* Strided moves. The loops: bytes (one long run cut in strips), rows (many short runs), fill (one
- * source element repeated), strided (both sides step), transposed (32 x 32 blocks, so that each
- * cache line of either side is touched once). Every loop works on a strip of one axis at one
- * position of all others; a tile is a number of strips of about TILE_BYTES, so that tiles are worth
- * a thread's while and do not depend on how many there are. Elements go through memcpy of fixed
- * size: inputs may lie at any address. */
+ * source element repeated), strided (both sides step), transposed (16 x 16 blocks: few enough
+ * lines that they stay in the first cache even when rows are a power of two apart). Every loop
+ * works on a strip of one axis at one position of all others; a tile is a number of strips of about
+ * TILE_BYTES, so that tiles are worth a thread's while and do not depend on how many there are.
+ * Elements go through memcpy of fixed size: inputs may lie at any address. */
 #include "kernels/common/move.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define TILE_BYTES (128 * 1024)
 #define STRIP_BYTES (64 * 1024)
-#define BLOCK 32
+#define BLOCK 16
 #define MIN_TRANSPOSED 4
 #define SHORT_AXIS 8
 
@@ -21,6 +21,8 @@ enum { LOOP_BYTES, LOOP_ROWS, LOOP_FILL, LOOP_STRIDED, LOOP_TRANSPOSED, LOOP_COU
 typedef struct elem16 {
     uint64_t half[2];
 } elem16;
+
+typedef uint32_t vec4 __attribute__((vector_size(16)));
 
 /* X(bytes, type): widths of elements */
 #define ELEMENT_LIST(X) X(1, uint8_t) X(2, uint16_t) X(4, uint32_t) X(8, uint64_t) X(16, elem16)
@@ -73,17 +75,58 @@ static void strip_rows(const tn_move *move, const char *src, char *dst, int64_t 
                 memcpy(to + c * (int64_t)sizeof value, &value, sizeof value);                      \
             }                                                                                      \
         }                                                                                          \
-    }                                                                                              \
-    static void strip_transposed_##bytes(const tn_move *move, const char *src, char *dst,          \
-                                         int64_t len) {                                            \
-        for (int64_t c = 0; c < move->inner_len; c += BLOCK) {                                     \
-            const int64_t left = move->inner_len - c;                                              \
-            block_transposed_##bytes(move, src + c * move->inner_src_stride,                       \
-                                     dst + c * (int64_t)sizeof(type), len,                         \
-                                     left < BLOCK ? left : BLOCK);                                 \
-        }                                                                                          \
     }
 ELEMENT_LIST(DEFINE_STRIPS)
+
+/* Four rows of four elements of four bytes, turned in registers. */
+static inline void turn_4x4(const char *src, int64_t src_stride, char *dst, int64_t dst_stride) {
+    vec4 a;
+    vec4 b;
+    vec4 c;
+    vec4 d;
+    memcpy(&a, src, sizeof a);
+    memcpy(&b, src + src_stride, sizeof b);
+    memcpy(&c, src + 2 * src_stride, sizeof c);
+    memcpy(&d, src + 3 * src_stride, sizeof d);
+    const vec4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    const vec4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const vec4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const vec4 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    a = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+    b = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+    c = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    d = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+    memcpy(dst, &a, sizeof a);
+    memcpy(dst + dst_stride, &b, sizeof b);
+    memcpy(dst + 2 * dst_stride, &c, sizeof c);
+    memcpy(dst + 3 * dst_stride, &d, sizeof d);
+}
+
+/* A whole block of 4-byte elements in pieces of 4 x 4. */
+static void block_turned(const tn_move *move, const char *src, char *dst) {
+    for (int64_t r = 0; r < BLOCK; r += 4) {
+        for (int64_t c = 0; c < BLOCK; c += 4) {
+            turn_4x4(src + r * 4 + c * move->inner_src_stride, move->inner_src_stride,
+                     dst + r * move->strip_dst_stride + c * 4, move->strip_dst_stride);
+        }
+    }
+}
+
+#define DEFINE_TRANSPOSED(bytes, type)                                                      \
+    static void strip_transposed_##bytes(const tn_move *move, const char *src, char *dst,   \
+                                         int64_t len) {                                     \
+        for (int64_t c = 0; c < move->inner_len; c += BLOCK) {                              \
+            const int64_t left = move->inner_len - c;                                       \
+            const char *from = src + c * move->inner_src_stride;                            \
+            char *to = dst + c * (int64_t)sizeof(type);                                     \
+            if ((bytes) == 4 && left >= BLOCK && len == BLOCK) {                            \
+                block_turned(move, from, to);                                               \
+            } else {                                                                        \
+                block_transposed_##bytes(move, from, to, len, left < BLOCK ? left : BLOCK); \
+            }                                                                               \
+        }                                                                                   \
+    }
+ELEMENT_LIST(DEFINE_TRANSPOSED)
 
 /* [loop][log2 of the element's bytes] */
 static const strip_fn strips[LOOP_COUNT][5] = {
