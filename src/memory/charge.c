@@ -236,7 +236,7 @@ void tn_allocator_discharge_mapped(tn_allocator *allocator, uint64_t size_bytes)
     tn_node_discharge(allocator, &charge);
 }
 
-void tn_reclaimer_register(tn_reclaimer *reclaimer, tn_allocator *node) {
+uint32_t tn_reclaimer_register(tn_reclaimer *reclaimer, tn_allocator *node) {
     tn_lock_acquire(&node->root->lock);
     reclaimer->node = node;
     reclaimer->prev = NULL;
@@ -244,7 +244,9 @@ void tn_reclaimer_register(tn_reclaimer *reclaimer, tn_allocator *node) {
     if (node->reclaimers != NULL) node->reclaimers->prev = reclaimer;
     node->reclaimers = reclaimer;
     node->reclaimer_count++;
+    const uint32_t number = ++node->root->reclaimer_number;
     tn_lock_release(&node->root->lock);
+    return number;
 }
 
 void tn_reclaimer_unregister(tn_reclaimer *reclaimer) {

@@ -54,6 +54,7 @@ typedef struct tn_root {
     tn_ledger *free_records;
     uint32_t next_chunk_records; /* doubles up to a bound */
     uint32_t node_count;
+    uint32_t reclaimer_number; /* of the last one registered */
     uint64_t reclaim_pass;
     _Atomic uint64_t tick;
 } tn_root;
@@ -124,7 +125,8 @@ void tn_node_discharge(tn_allocator *node, const tn_charge *charge);
 /* Asks the reclaimers at or below `top`, least recently used first, for `wanted_bytes`. */
 size_t tn_node_reclaim(tn_allocator *top, size_t wanted_bytes);
 
-void tn_reclaimer_register(tn_reclaimer *reclaimer, tn_allocator *node);
+/* Returns a number, from 1, that no other reclaimer of this tree has had. */
+uint32_t tn_reclaimer_register(tn_reclaimer *reclaimer, tn_allocator *node);
 /* Waits for callbacks in flight. */
 void tn_reclaimer_unregister(tn_reclaimer *reclaimer);
 
