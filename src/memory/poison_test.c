@@ -85,6 +85,17 @@ static void buffers_mark_their_tails(void **state) {
     tn_allocator_release(root);
 }
 
+/* Valgrind knows that the contents are nobody's, and complains about who looks. */
+static bool may_be_read(const void *data, size_t size_bytes) {
+#if defined(TN_HAS_VALGRIND)
+    return !RUNNING_ON_VALGRIND || VALGRIND_CHECK_MEM_IS_DEFINED(data, size_bytes) == 0;
+#else
+    (void)data;
+    (void)size_bytes;
+    return true;
+#endif
+}
+
 static void returned_blocks_are_overwritten_in_debug_builds(arena_fixture *fixture) {
     tn_allocation_handle handle = take(fixture, 1000);
     memset(handle.data, 1, 1000);
@@ -93,7 +104,9 @@ static void returned_blocks_are_overwritten_in_debug_builds(arena_fixture *fixtu
     handle = take(fixture, 1000);
     assert_ptr_equal(handle.data, data);
 #if !defined(NDEBUG)
-    for (int i = 0; i < 1000; i++) assert_int_equal(data[i], TN_DEBUG_FILL);
+    for (int i = 0; i < 1000 && may_be_read(data, 1000); i++) {
+        assert_int_equal(data[i], TN_DEBUG_FILL);
+    }
 #endif
     give(&handle);
 }
