@@ -98,7 +98,7 @@ static void give_blocks(tn_arena *arena, const tn_pool_chain *chain) {
         index = record->link.links.class_next;
         note(arena, TN_EVENT_BLOCK_SYS_FREE, record, record->capacity_bytes);
         tn_unpoison(record->data, record->capacity_bytes);
-        tn_node_give_block(arena->allocator, &request, record->data, record->capacity_bytes);
+        tn_node_give_block(arena->allocator, &request, record->data, record->capacity_bytes, NULL);
     }
 }
 

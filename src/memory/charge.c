@@ -166,6 +166,9 @@ static void commit(tn_allocator *node, const tn_charge *charge) {
     node->own_charged_bytes += charge->size_bytes;
     if (charge->is_external) node->own_external_bytes += charge->size_bytes;
     if (charge->is_mapped) node->own_mapped_bytes += charge->size_bytes;
+    node->own_held_bytes += charge->held_bytes;
+    node->block_count += charge->unit == TN_CHARGE_BLOCK;
+    node->raw_count += charge->unit == TN_CHARGE_RAW;
 }
 
 tn_status tn_node_charge(tn_allocator *node, const tn_charge *charge, tn_error *err) {
@@ -203,6 +206,10 @@ void tn_node_discharge(tn_allocator *node, const tn_charge *charge) {
     node->own_charged_bytes -= charge->size_bytes;
     if (charge->is_external) node->own_external_bytes -= charge->size_bytes;
     if (charge->is_mapped) node->own_mapped_bytes -= charge->size_bytes;
+    node->own_held_bytes -= charge->held_bytes;
+    node->block_count -= charge->unit == TN_CHARGE_BLOCK;
+    node->raw_count -= charge->unit == TN_CHARGE_RAW;
+    if (charge->record != NULL) tn_root_push_record(root, charge->record);
     tn_root *const dead = tn_node_collect(node);
     tn_lock_release(&root->lock);
     tn_root_destroy(dead);
