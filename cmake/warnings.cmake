@@ -3,7 +3,7 @@ add_library(tenure_flags INTERFACE)
 target_compile_definitions(tenure_flags INTERFACE _GNU_SOURCE)
 target_compile_options(tenure_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
-  -ffp-contract=off -fno-math-errno)
+  -ffp-contract=off -fno-math-errno -fno-trapping-math)
 if(TENURE_SANITIZE STREQUAL "address")
   target_compile_options(tenure_flags INTERFACE -fsanitize=address,undefined
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
