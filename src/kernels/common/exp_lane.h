@@ -6,11 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 
-/* exp(x) within 2 ulp: 2^n times a polynomial on [-ln2 / 2, ln2 / 2]. Results below the least
- * normal number are 0; above the greatest, infinity; NaN stays. */
+/* exp(x) within 2 ulp: 2^n times a polynomial on [-ln2 / 2, ln2 / 2]. 2^n is applied as two
+ * factors, so that small results go through the subnormals to 0 and large ones to infinity without
+ * a branch; NaN stays. */
 static inline float tn_exp_lane(float x) {
-    const float low = -87.336544F;
-    const float high = 88.722839F;
+    const float low = -104.5F;
+    const float high = 89.0F;
     const float shift = 12582912.0F; /* adding it rounds to a whole number in the low bits */
     const float at_least = x < low ? low : x;
     const float clamped = at_least > high ? high : at_least;
@@ -24,15 +25,17 @@ static inline float tn_exp_lane(float x) {
     p = p * r + 1.6666665459e-1F;
     p = p * r + 5.0000001201e-1F;
     p = p * (r * r) + r + 1.0F;
-    /* n reaches 128 at the top, beyond one exponent: the scale is 2^(n - 1), doubled */
-    uint32_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    const uint32_t scale_bits = (bits + 126u) << 23;
-    float scale;
-    memcpy(&scale, &scale_bits, sizeof scale);
-    const float result = p * scale * 2.0F;
-    const float not_small = x < low ? 0.0F : result;
-    return x > high ? __builtin_inff() : not_small;
+    int32_t exponent;
+    memcpy(&exponent, &shifted, sizeof exponent);
+    exponent -= 0x4b400000;
+    const int32_t half = exponent >> 1;
+    const int32_t first_bits = (int32_t)((uint32_t)(half + 127) << 23);
+    const int32_t second_bits = (int32_t)((uint32_t)(exponent - half + 127) << 23);
+    float first;
+    float second;
+    memcpy(&first, &first_bits, sizeof first);
+    memcpy(&second, &second_bits, sizeof second);
+    return p * first * second;
 }
 
 /* 1 / (1 + exp(-x)). */

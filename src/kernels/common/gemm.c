@@ -153,28 +153,7 @@ static void pack_b(const gemm_block *block, size_t col0, size_t cols, size_t k0,
                  block->b_scratch);
 }
 
-/* Few rows against contiguous columns: nothing would be gained by packing. */
-static void run_dots(const tn_gemm_isa *isa, const tn_gemm_task *task) {
-    const tn_gemm_panel panel = {.a = task->a,
-                                 .a_row_stride = task->a_row_stride,
-                                 .b = task->b,
-                                 .b_row_stride = task->b_col_stride,
-                                 .c = task->c,
-                                 .c_row_stride = task->c_row_stride,
-                                 .rows = task->m,
-                                 .cols = task->n,
-                                 .k = task->k,
-                                 .adds = task->adds};
-    isa->dots(&panel);
-}
-
-void tn_gemm_run(const tn_gemm_isa *isa, const tn_gemm_task *task, void *scratch) {
-    if (task->m == 0 || task->n == 0) return;
-    if (!task->b_is_packed && task->b_k_stride == 1 && task->a_k_stride == 1 &&
-        task->m <= DOT_ROWS) {
-        run_dots(isa, task);
-        return;
-    }
+static void run_blocks(const tn_gemm_isa *isa, const tn_gemm_task *task, void *scratch) {
     gemm_block block = {
         .isa = isa,
         .task = task,
@@ -198,5 +177,64 @@ void tn_gemm_run(const tn_gemm_isa *isa, const tn_gemm_task *task, void *scratch
             }
             k0 += k;
         } while (k0 < task->k);
+    }
+}
+
+static tn_gemm_panel whole_panel(const tn_gemm_task *task) {
+    return (tn_gemm_panel){.a = task->a,
+                           .a_row_stride = task->a_row_stride,
+                           .b = task->b,
+                           .b_row_stride = task->b_col_stride,
+                           .c = task->c,
+                           .c_row_stride = task->c_row_stride,
+                           .rows = task->m,
+                           .cols = task->n,
+                           .k = task->k,
+                           .adds = task->adds};
+}
+
+/* Few rows against contiguous columns, or many rows against one contiguous column, are dot
+ * products: nothing would be gained by packing. */
+static bool run_dots(const tn_gemm_isa *isa, const tn_gemm_task *task) {
+    if (task->b_is_packed || task->b_k_stride != 1 || task->a_k_stride != 1) return false;
+    tn_gemm_panel panel = whole_panel(task);
+    if (task->m <= DOT_ROWS) {
+        isa->dots(&panel);
+        return true;
+    }
+    if (task->n != 1 || task->c_row_stride != 1) return false;
+    panel.a = task->b;
+    panel.b = task->a;
+    panel.b_row_stride = task->a_row_stride;
+    panel.rows = 1;
+    panel.cols = task->m;
+    isa->dots(&panel);
+    return true;
+}
+
+/* One row against contiguous rows: the columns that fill whole runs; returns how many. */
+static size_t run_row(const tn_gemm_isa *isa, const tn_gemm_task *task) {
+    if (task->m != 1 || task->b_is_packed || task->b_col_stride != 1 || task->a_k_stride != 1) {
+        return 0;
+    }
+    tn_gemm_panel panel = whole_panel(task);
+    panel.b_row_stride = task->b_k_stride;
+    panel.cols = task->n / isa->row_cols * isa->row_cols;
+    isa->row(&panel);
+    return panel.cols;
+}
+
+void tn_gemm_run(const tn_gemm_isa *isa, const tn_gemm_task *task, void *scratch) {
+    if (task->m == 0 || task->n == 0) return;
+    if (run_dots(isa, task)) return;
+    const size_t done = run_row(isa, task);
+    if (done == 0) {
+        run_blocks(isa, task, scratch);
+    } else if (done < task->n) {
+        tn_gemm_task rest = *task;
+        rest.n -= done;
+        rest.b += done;
+        rest.c += done;
+        run_blocks(isa, &rest, scratch);
     }
 }

@@ -40,6 +40,10 @@ typedef struct tn_gemm_isa {
     /* The same product for few rows and a right side whose columns are contiguous: column j begins
      * at b + j * b_row_stride; any number of columns. */
     void (*dots)(const tn_gemm_panel *panel);
+    /* The same product for one row and a right side whose rows are contiguous; `cols` is a multiple
+     * of row_cols. */
+    void (*row)(const tn_gemm_panel *panel);
+    uint32_t row_cols;
 } tn_gemm_isa;
 
 #define TN_GEMM_ISA_COUNT 3

@@ -55,6 +55,10 @@ static void run_dots(const tn_gemm_panel *panel) {
     gemm_dots_run(panel);
 }
 
+static void run_row(const tn_gemm_panel *panel) {
+    gemm_row_run(panel);
+}
+
 const tn_gemm_isa tn_gemm_avx2 = {.name = "avx2",
                                   .id = 1,
                                   .mr = GEMM_MR,
@@ -62,4 +66,6 @@ const tn_gemm_isa tn_gemm_avx2 = {.name = "avx2",
                                   .kc = 384,
                                   .macs_per_ns = 40.0,
                                   .panel = run_panel,
-                                  .dots = run_dots};
+                                  .dots = run_dots,
+                                  .row = run_row,
+                                  .row_cols = GEMM_ROW_VECS * GEMM_LANES};

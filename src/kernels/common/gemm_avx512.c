@@ -55,6 +55,10 @@ static void run_dots(const tn_gemm_panel *panel) {
     gemm_dots_run(panel);
 }
 
+static void run_row(const tn_gemm_panel *panel) {
+    gemm_row_run(panel);
+}
+
 const tn_gemm_isa tn_gemm_avx512 = {.name = "avx512",
                                     .id = 2,
                                     .mr = GEMM_MR,
@@ -62,4 +66,6 @@ const tn_gemm_isa tn_gemm_avx512 = {.name = "avx512",
                                     .kc = 192,
                                     .macs_per_ns = 80.0,
                                     .panel = run_panel,
-                                    .dots = run_dots};
+                                    .dots = run_dots,
+                                    .row = run_row,
+                                    .row_cols = GEMM_ROW_VECS * GEMM_LANES};

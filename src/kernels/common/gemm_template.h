@@ -161,4 +161,29 @@ GEMM_INLINE void gemm_dots_run(const tn_gemm_panel *p) {
     }
 }
 
+#define GEMM_ROW_VECS 8
+
+/* One row against a right side in place: eight vectors of columns at a time, so that each row of b
+ * is read in long runs. p->cols is a multiple of GEMM_ROW_VECS * GEMM_LANES. */
+GEMM_INLINE void gemm_row_run(const tn_gemm_panel *p) {
+    for (size_t j = 0; j < p->cols; j += GEMM_ROW_VECS * GEMM_LANES) {
+        const float *b = p->b + j;
+        GEMM_VEC sums[GEMM_ROW_VECS];
+        GEMM_UNROLL
+        for (size_t v = 0; v < GEMM_ROW_VECS; v++) sums[v] = GEMM_ZERO();
+        for (size_t i = 0; i < p->k; i++, b += p->b_row_stride) {
+            const GEMM_VEC a = GEMM_BROADCAST(p->a + i);
+            GEMM_UNROLL
+            for (size_t v = 0; v < GEMM_ROW_VECS; v++) {
+                sums[v] = GEMM_FMA(a, GEMM_LOAD(b + v * GEMM_LANES), sums[v]);
+            }
+        }
+        GEMM_UNROLL
+        for (size_t v = 0; v < GEMM_ROW_VECS; v++) {
+            float *c = p->c + j + v * GEMM_LANES;
+            GEMM_STORE(c, p->adds ? GEMM_ADD(sums[v], GEMM_LOAD(c)) : sums[v]);
+        }
+    }
+}
+
 #endif

@@ -138,7 +138,10 @@ static void geometry_of(const tn_node_facts *node, tn_product_geometry *out) {
 
 static bool packs_weight(const tn_node_facts *node) {
     const tn_fact *b = tn_node_input(node, 1);
-    return b != NULL && b->is_constant && b->data != NULL;
+    tn_product_geometry geometry;
+    if (b == NULL || !b->is_constant || b->data == NULL) return false;
+    geometry_of(node, &geometry);
+    return geometry.n > 1; /* one column is a dot product: in place */
 }
 
 static void tile_f32(const tn_product_geometry *geometry, const tn_gemm_isa *isa, bool is_packed,

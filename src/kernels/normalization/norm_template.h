@@ -2,6 +2,7 @@
 #ifndef TN_KERNELS_NORM_TEMPLATE_H
 #define TN_KERNELS_NORM_TEMPLATE_H
 
+#include "base/loop.h"
 #include "kernels/common/half.h"
 #include "kernels/normalization/norm_kernels.h"
 
@@ -54,6 +55,7 @@ enum { NORM_LANES = 32, NORM_BLOCK = 4096 };
         const real mean = (real)row->mean;                                               \
         const real factor = (real)(row->factor * scale);                                 \
         const real shift = (real)bias;                                                   \
+        TN_LOOP_INDEPENDENT                                                              \
         for (size_t i = 0; i < row->count; i++) {                                        \
             y[i] = store((load(x[i]) - mean) * factor + shift);                          \
         }                                                                                \
@@ -66,11 +68,13 @@ enum { NORM_LANES = 32, NORM_BLOCK = 4096 };
         const real mean = (real)row->mean;                                               \
         const real factor = (real)row->factor;                                           \
         if (bias == NULL) {                                                              \
+            TN_LOOP_INDEPENDENT                                                          \
             for (size_t i = 0; i < row->count; i++) {                                    \
                 y[i] = store((load(x[i]) - mean) * factor * load(scale[i]));             \
             }                                                                            \
             return;                                                                      \
         }                                                                                \
+        TN_LOOP_INDEPENDENT                                                              \
         for (size_t i = 0; i < row->count; i++) {                                        \
             y[i] = store((load(x[i]) - mean) * factor * load(scale[i]) + load(bias[i])); \
         }                                                                                \

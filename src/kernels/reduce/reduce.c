@@ -357,6 +357,15 @@ static tn_status run(const void *record, tn_kernel_context *ctx, uint32_t tile0,
     _Alignas(64) char accumulators[STRIP_COLS * TN_REDUCE_MAX_ACCUMULATOR_BYTES];
     char *y = tn_kernel_out(ctx, 0);
     const size_t end = tn_size_min((size_t)tile1 * r->tile_units, r->unit_count);
+    if (r->folds_runs && r->reduced.count == 0 && r->step_count == 1) {
+        /* the commonest case: trailing axes of moderate length, rows one after another */
+        const size_t row = (size_t)tile0 * r->tile_units;
+        if (row < end) {
+            r->reducer->runs(x + row * r->last * r->element_bytes, end - row, r->last,
+                             y + row * r->element_bytes);
+        }
+        return TN_OK;
+    }
     for (size_t index = (size_t)tile0 * r->tile_units; index < end; index++) {
         const reduce_unit unit = unit_at(r, index);
         fold(r, &unit, x, 0, accumulators);

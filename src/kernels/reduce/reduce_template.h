@@ -8,10 +8,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/loop.h"
 #include "kernels/common/half.h"
 #include "kernels/reduce/reducers.h"
 
-enum { REDUCE_LANES = 32 };
+/* Runs shorter than REDUCE_SHORT use fewer lanes, whose tree costs less. */
+enum { REDUCE_LANES = 32, REDUCE_SHORT = 128, REDUCE_SHORT_LANES = 8 };
 
 #define REDUCE_SAME(x) (x)
 #define REDUCE_TYPE_F32(X) \
@@ -77,6 +79,7 @@ enum { REDUCE_LANES = 32 };
     static void row_##kind##_##name(const void *input, size_t count, void *accumulators) {    \
         const element *x = input;                                                             \
         acc *a = accumulators;                                                                \
+        TN_LOOP_INDEPENDENT                                                                   \
         for (size_t j = 0; j < count; j++) {                                                  \
             const acc value = load(x[j]);                                                     \
             a[j] = ADD_##kind(a[j], value, acc, wrap, class);                                 \
@@ -87,13 +90,13 @@ enum { REDUCE_LANES = 32 };
         const acc *b = from;                                                                  \
         for (size_t j = 0; j < count; j++) a[j] = MERGE_##kind(a[j], b[j], acc, wrap, class); \
     }                                                                                         \
-    static void run_##kind##_##name(const void *input, size_t count, void *accumulator) {     \
-        const element *x = input;                                                             \
+    static inline __attribute__((always_inline))                                              \
+    acc fold_##kind##_##name(const element *x, size_t count, const size_t lane_count) {       \
         acc lanes[REDUCE_LANES];                                                              \
-        for (size_t l = 0; l < REDUCE_LANES; l++) lanes[l] = START_##kind(least, greatest);   \
+        for (size_t l = 0; l < lane_count; l++) lanes[l] = START_##kind(least, greatest);     \
         size_t i = 0;                                                                         \
-        for (; i + REDUCE_LANES <= count; i += REDUCE_LANES) {                                \
-            for (size_t l = 0; l < REDUCE_LANES; l++) {                                       \
+        for (; i + lane_count <= count; i += lane_count) {                                    \
+            for (size_t l = 0; l < lane_count; l++) {                                         \
                 const acc value = load(x[i + l]);                                             \
                 lanes[l] = ADD_##kind(lanes[l], value, acc, wrap, class);                     \
             }                                                                                 \
@@ -102,13 +105,28 @@ enum { REDUCE_LANES = 32 };
             const acc value = load(x[i + l]);                                                 \
             lanes[l] = ADD_##kind(lanes[l], value, acc, wrap, class);                         \
         }                                                                                     \
-        for (size_t width = REDUCE_LANES / 2; width > 0; width /= 2) {                        \
+        for (size_t width = lane_count / 2; width > 0; width /= 2) {                          \
             for (size_t l = 0; l < width; l++) {                                              \
                 lanes[l] = MERGE_##kind(lanes[l], lanes[l + width], acc, wrap, class);        \
             }                                                                                 \
         }                                                                                     \
+        return lanes[0];                                                                      \
+    }                                                                                         \
+    static void run_##kind##_##name(const void *input, size_t count, void *accumulator) {     \
         acc *a = accumulator;                                                                 \
-        *a = MERGE_##kind(*a, lanes[0], acc, wrap, class);                                    \
+        const acc sum = fold_##kind##_##name(input, count, REDUCE_LANES);                     \
+        *a = MERGE_##kind(*a, sum, acc, wrap, class);                                         \
+    }                                                                                         \
+    static void runs_##kind##_##name(const void *input, size_t rows, size_t length,           \
+                                     void *output) {                                          \
+        const element *x = input;                                                             \
+        element *y = output;                                                                  \
+        for (size_t i = 0; i < rows; i++, x += length) {                                      \
+            const acc sum = length < REDUCE_SHORT                                             \
+                                ? fold_##kind##_##name(x, length, REDUCE_SHORT_LANES)         \
+                                : fold_##kind##_##name(x, length, REDUCE_LANES);              \
+            y[i] = (element)store(FINISH_##kind(sum, length, acc, class));                    \
+        }                                                                                     \
     }                                                                                         \
     static void finish_##kind##_##name(const void *accumulators, size_t count, size_t folded, \
                                        void *output) {                                        \
@@ -153,6 +171,17 @@ enum { REDUCE_LANES = 32 };
         const element *x = input;                                                                  \
         for (size_t i = 0; i < count; i++) lse_add_##name(accumulator, (real)load(x[i]), 1);       \
     }                                                                                              \
+    static void runs_LogSumExp_##name(const void *input, size_t rows, size_t length,               \
+                                      void *output) {                                              \
+        const element *x = input;                                                                  \
+        element *y = output;                                                                       \
+        for (size_t i = 0; i < rows; i++, x += length) {                                           \
+            lse_##name a = {-(real)INFINITY, 0};                                                   \
+            run_LogSumExp_##name(x, length, &a);                                                   \
+            const real value = a.sum == 0 ? -(real)INFINITY : a.greatest + log_fn(a.sum);          \
+            y[i] = (element)store(value);                                                          \
+        }                                                                                          \
+    }                                                                                              \
     static void finish_LogSumExp_##name(const void *accumulators, size_t count, size_t folded,     \
                                         void *output) {                                            \
         const lse_##name *a = accumulators;                                                        \
@@ -164,10 +193,10 @@ enum { REDUCE_LANES = 32 };
         }                                                                                          \
     }
 
-#define REDUCER_ENTRY(kind, name, acc)                                               \
-    {                                                                                \
-        sizeof(acc), init_##kind##_##name, run_##kind##_##name, row_##kind##_##name, \
-            merge_##kind##_##name, finish_##kind##_##name                            \
+#define REDUCER_ENTRY(kind, name, acc)                                                \
+    {                                                                                 \
+        sizeof(acc), init_##kind##_##name, run_##kind##_##name, runs_##kind##_##name, \
+            row_##kind##_##name, merge_##kind##_##name, finish_##kind##_##name        \
     }
 
 #endif

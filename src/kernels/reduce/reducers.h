@@ -40,6 +40,8 @@ typedef struct tn_reducer {
     void (*init)(void *accumulators, size_t count);
     /* Folds x [count] into one accumulator. */
     void (*run)(const void *x, size_t count, void *accumulator);
+    /* Reduces `rows` neighbouring runs of `length` elements to the end: y [rows]. */
+    void (*runs)(const void *x, size_t rows, size_t length, void *y);
     /* Folds x[j] into accumulator j for each j below `count`. */
     void (*row)(const void *x, size_t count, void *accumulators);
     /* Folds accumulator j of `from` into accumulator j of `into`. */

@@ -5,16 +5,17 @@
 
 #include <math.h>
 
+#include "base/loop.h"
 #include "kernels/common/exp_lane.h"
 #include "kernels/common/half.h"
 #include "kernels/softmax/softmax_kernels.h"
 
-enum { SOFTMAX_LANES = 32 };
+enum { SOFTMAX_LANES = 32, SOFTMAX_BLOCK = 512 };
 
 #define SOFTMAX_SAME(x) (x)
 
-/* NaN wins, so that it reaches every result of its row. */
-#define SOFTMAX_GREATER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
+/* A NaN is passed over here: it reaches every result of its row through the sum. */
+#define SOFTMAX_GREATER(a, b) ((b) > (a) ? (b) : (a))
 
 #define DEFINE_ROW_HELPERS(name, element, real, load)                          \
     static real greatest_##name(const element *x, size_t length) {             \
@@ -39,33 +40,33 @@ enum { SOFTMAX_LANES = 32 };
         return lanes[0];                                                       \
     }
 
-/* Sum of exp(x - greatest), each term also written to `terms` when that is wanted. */
-#define DEFINE_EXP_SUM(name, element, real, load, store, exp_fn)                             \
-    static real exp_sum_##name(const element *x, size_t length, real greatest, element *y) { \
-        real lanes[SOFTMAX_LANES] = {0};                                                     \
-        real terms[SOFTMAX_LANES];                                                           \
-        size_t i = 0;                                                                        \
-        for (; i < length; i += SOFTMAX_LANES) {                                             \
-            const size_t left = length - i;                                                  \
-            if (left >= SOFTMAX_LANES) {                                                     \
-                for (size_t l = 0; l < SOFTMAX_LANES; l++) {                                 \
-                    terms[l] = exp_fn(load(x[i + l]) - greatest);                            \
-                }                                                                            \
-                for (size_t l = 0; l < SOFTMAX_LANES; l++) lanes[l] += terms[l];             \
-                if (y == NULL) continue;                                                     \
-                for (size_t l = 0; l < SOFTMAX_LANES; l++) y[i + l] = store(terms[l]);       \
-                continue;                                                                    \
-            }                                                                                \
-            for (size_t l = 0; l < left; l++) {                                              \
-                terms[l] = exp_fn(load(x[i + l]) - greatest);                                \
-                lanes[l] += terms[l];                                                        \
-                if (y != NULL) y[i + l] = store(terms[l]);                                   \
-            }                                                                                \
-        }                                                                                    \
-        for (size_t width = SOFTMAX_LANES / 2; width > 0; width /= 2) {                      \
-            for (size_t l = 0; l < width; l++) lanes[l] += lanes[l + width];                 \
-        }                                                                                    \
-        return lanes[0];                                                                     \
+/* Sum of exp(x - greatest), each term also written to y when that is wanted. Terms are made block
+ * by block in plain loops, which become vector code, then summed by lanes. */
+#define DEFINE_EXP_SUM(name, element, real, load, store, exp_fn)                              \
+    static real block_sum_##name(const real *terms, size_t count) {                           \
+        real lanes[SOFTMAX_LANES] = {0};                                                      \
+        size_t i = 0;                                                                         \
+        for (; i + SOFTMAX_LANES <= count; i += SOFTMAX_LANES) {                              \
+            for (size_t l = 0; l < SOFTMAX_LANES; l++) lanes[l] += terms[i + l];              \
+        }                                                                                     \
+        for (size_t l = 0; i + l < count; l++) lanes[l] += terms[i + l];                      \
+        for (size_t width = SOFTMAX_LANES / 2; width > 0; width /= 2) {                       \
+            for (size_t l = 0; l < width; l++) lanes[l] += lanes[l + width];                  \
+        }                                                                                     \
+        return lanes[0];                                                                      \
+    }                                                                                         \
+    static real exp_sum_##name(const element *x, size_t length, real greatest, real *y) {     \
+        real terms[SOFTMAX_BLOCK];                                                            \
+        real total = 0;                                                                       \
+        for (size_t start = 0; start < length; start += SOFTMAX_BLOCK) {                      \
+            const size_t left = length - start;                                               \
+            const size_t count = left < SOFTMAX_BLOCK ? left : SOFTMAX_BLOCK;                 \
+            real *to = y != NULL ? y + start : terms;                                         \
+            TN_LOOP_INDEPENDENT                                                               \
+            for (size_t i = 0; i < count; i++) to[i] = exp_fn(load(x[start + i]) - greatest); \
+            total += block_sum_##name(to, count);                                             \
+        }                                                                                     \
+        return total;                                                                         \
     }
 
 #define DEFINE_ROWS(name, element, real, load, store, exp_fn, log_fn)                 \
@@ -81,6 +82,7 @@ enum { SOFTMAX_LANES = 32 };
         element *y = span->y;                                                         \
         const real greatest = greatest_##name(x, span->length);                       \
         const real log_sum = log_fn(exp_sum_##name(x, span->length, greatest, NULL)); \
+        TN_LOOP_INDEPENDENT                                                           \
         for (size_t i = 0; i < span->length; i++) {                                   \
             y[i] = store((load(x[i]) - greatest) - log_sum);                          \
         }                                                                             \
@@ -111,6 +113,7 @@ enum { SOFTMAX_LANES = 32 };
         for (size_t i = 0; i < span->length; i++) {                                           \
             const element *x = (const element *)span->x + i * span->stride;                   \
             element *y = (element *)span->y + i * span->stride;                               \
+            TN_LOOP_INDEPENDENT                                                               \
             for (size_t j = 0; j < span->cols; j++) {                                         \
                 y[j] = store(exp_fn(load(x[j]) - greatest[j]) / sum[j]);                      \
             }                                                                                 \
@@ -124,6 +127,7 @@ enum { SOFTMAX_LANES = 32 };
         for (size_t i = 0; i < span->length; i++) {                                           \
             const element *x = (const element *)span->x + i * span->stride;                   \
             element *y = (element *)span->y + i * span->stride;                               \
+            TN_LOOP_INDEPENDENT                                                               \
             for (size_t j = 0; j < span->cols; j++) {                                         \
                 y[j] = store((load(x[j]) - greatest[j]) - sum[j]);                            \
             }                                                                                 \
