@@ -3,6 +3,7 @@
 
 #define TN_FAMILY_LIST(X) \
     X(arg_reduce)         \
+    X(attention)          \
     X(batch_norm)         \
     X(concat)             \
     X(control)            \
