@@ -178,6 +178,10 @@ typedef struct tn_allocator_stats {
 
 /* Writes at most out->struct_size bytes (0: the whole struct). Threads: any. */
 TN_API void tn_allocator_get_stats(const tn_allocator *allocator, tn_allocator_stats *out);
+/* Counters of the page sources of the whole tree that `allocator` is in, added up. Writes at most
+ * out->struct_size bytes (0: the whole struct). Threads: any. */
+TN_API void tn_allocator_get_page_source_stats(const tn_allocator *allocator,
+                                               tn_page_source_stats *out);
 TN_API const char *tn_allocator_name(const tn_allocator *allocator);
 TN_API tn_allocator *tn_allocator_parent(const tn_allocator *allocator); /* borrowed or NULL */
 TN_API uint64_t tn_allocator_charged(const tn_allocator *allocator);

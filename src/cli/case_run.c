@@ -52,15 +52,28 @@ static void release_all(data_set *set) {
     }
 }
 
+static bool has_default(const tn_session *session, const char *name) {
+    tn_value_info info = {.struct_size = sizeof info};
+    for (size_t i = 0; i < tn_session_overridable_count(session); i++) {
+        if (tn_session_overridable_info(session, i, &info, NULL) != TN_OK) return false;
+        if (strcmp(info.name, name) == 0) return true;
+    }
+    return false;
+}
+
+/* Values in order go to the inputs in order; inputs that have defaults are passed over when there
+ * are not enough values for all. */
 static tn_status run_set(tn_session *session, data_set *set, tn_error *err) {
     tn_feed feeds[MAX_VALUES];
     size_t feed_count = 0;
     const size_t most = tn_session_input_count(session);
-    for (size_t i = 0; i < set->input_count && i < most; i++) {
+    for (size_t i = 0; i < most && feed_count < set->input_count; i++) {
         tn_value_info info = {.struct_size = sizeof info};
         const tn_status status = tn_session_input_info(session, i, &info, err);
         if (status != TN_OK) return status;
-        feeds[feed_count++] = (tn_feed){info.name, set->inputs[i]};
+        if (set->input_count < most && has_default(session, info.name)) continue;
+        feeds[feed_count] = (tn_feed){info.name, set->inputs[feed_count]};
+        feed_count++;
     }
     set->output_count = tn_session_output_count(session);
     return tn_session_run(session, feeds, feed_count, NULL, set->output_count, set->outputs, err);

@@ -2,17 +2,28 @@
 #include "kernels/registry.h"
 
 #define TN_FAMILY_LIST(X) \
+    X(activation)         \
     X(arg_reduce)         \
     X(attention)          \
     X(batch_norm)         \
+    X(binary_math)        \
+    X(col2im)             \
     X(concat)             \
     X(control)            \
+    X(conv)               \
+    X(conv_transpose)     \
+    X(cumulative)         \
+    X(det)                \
+    X(einsum)             \
     X(gather)             \
     X(generate)           \
-    X(matmul_integer)     \
+    X(grid)               \
+    X(logic)              \
     X(matmul)             \
+    X(matmul_integer)     \
     X(nms)                \
     X(pad)                \
+    X(pool)               \
     X(rearrange)          \
     X(recurrent)          \
     X(reduce)             \
@@ -24,6 +35,7 @@
     X(slice)              \
     X(softmax)            \
     X(topk)               \
+    X(unary_math)         \
     X(unique)             \
     X(window_norm)
 

@@ -102,6 +102,37 @@ void tn_allocator_get_stats(const tn_allocator *allocator, tn_allocator_stats *o
     memcpy(out, &known, struct_size);
 }
 
+/* A caller's source may keep no figures; then what this tree asked of it counts. */
+static void add_source(const tn_source *source, tn_page_source_stats *sum) {
+    tn_page_source_stats stats = {.struct_size = sizeof stats};
+    if (source->table.stats != NULL) {
+        source->table.stats(source->table.ctx, &stats);
+    } else {
+        stats.used_bytes = atomic_load_explicit(&source->used_bytes, memory_order_relaxed);
+        stats.held_bytes = stats.used_bytes;
+        stats.alloc_count = atomic_load_explicit(&source->alloc_count, memory_order_relaxed);
+        stats.free_count = atomic_load_explicit(&source->free_count, memory_order_relaxed);
+    }
+    sum->held_bytes += stats.held_bytes;
+    sum->used_bytes += stats.used_bytes;
+    sum->alloc_count += stats.alloc_count;
+    sum->free_count += stats.free_count;
+    sum->mapping_count += stats.mapping_count;
+}
+
+void tn_allocator_get_page_source_stats(const tn_allocator *allocator, tn_page_source_stats *out) {
+    tn_page_source_stats sum = {0};
+    const size_t struct_size =
+        out->struct_size == 0 ? sizeof sum : tn_size_min(out->struct_size, sizeof sum);
+    tn_lock_acquire(&allocator->root->lock);
+    for (const tn_source *s = &allocator->root->first_source; s != NULL; s = s->next) {
+        add_source(s, &sum);
+    }
+    tn_lock_release(&allocator->root->lock);
+    sum.struct_size = struct_size;
+    memcpy(out, &sum, struct_size);
+}
+
 void tn_allocator_visit(const tn_allocator *allocator, tn_allocator_visit_fn visit, void *ctx) {
     tn_root *const root = allocator->root;
     /* pins make this walk's place in the tree stay; they are no part of what a caller sees */

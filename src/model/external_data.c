@@ -136,9 +136,11 @@ static tn_status open_file(tn_external_data *external, tn_text location, tn_erro
 
     file = find_open_file(external, fd);
     if (file == NULL) {
-        const tn_file_rules rules = {.copy_file = external->copy_file,
-                                     .needs_single_link = !external->allow_links};
-        status = tn_file_map_create(external->allocator, fd, label.text, &rules, &file, err);
+        const tn_file_source source = {.fd = fd,
+                                       .label = label.text,
+                                       .copy_file = external->copy_file,
+                                       .needs_single_link = !external->allow_links};
+        status = tn_file_map_create(external->allocator, &source, &file, err);
         if (status != TN_OK) tn_error_prefix(err, "external data");
         if (status != TN_OK) goto cleanup;
         file->next = *external->files;

@@ -24,13 +24,13 @@ static tn_status system_error(const char *label, const char *call, int number, t
     return number == ENOMEM ? TN_OUT_OF_MEMORY : TN_IO;
 }
 
-static tn_status check_file(int fd, const char *label, const tn_file_rules *rules,
-                            struct stat *out_facts, tn_error *err) {
-    if (fstat(fd, out_facts) != 0) return system_error(label, "stat", errno, err);
+static tn_status check_file(const tn_file_source *source, struct stat *out_facts, tn_error *err) {
+    const char *label = source->label;
+    if (fstat(source->fd, out_facts) != 0) return system_error(label, "stat", errno, err);
     tn_status status = TN_OK;
     TN_REQUIRE_GOTO(S_ISREG(out_facts->st_mode), cleanup, err, TN_IO, "%.200s: no regular file",
                     label);
-    TN_REQUIRE_GOTO(!rules->needs_single_link || out_facts->st_nlink == 1, cleanup, err, TN_IO,
+    TN_REQUIRE_GOTO(!source->needs_single_link || out_facts->st_nlink == 1, cleanup, err, TN_IO,
                     "%.200s: has %ju names, only files with one are read", label,
                     (uintmax_t)out_facts->st_nlink);
     TN_REQUIRE_GOTO((uintmax_t)out_facts->st_size <= PTRDIFF_MAX, cleanup, err, TN_IO,
@@ -41,32 +41,32 @@ cleanup:
     return status;
 }
 
-static tn_status copy_bytes(tn_file_map *map, int fd, size_t size_bytes, const char *label,
+static tn_status copy_bytes(tn_file_map *map, const tn_file_source *source, size_t size_bytes,
                             tn_error *err) {
     TN_TRY(tn_buffer_create(map->allocator, size_bytes, 0, &map->copy, err));
     size_t done_bytes = 0;
     while (done_bytes < size_bytes) {
-        const ssize_t got = pread(fd, (uint8_t *)map->copy.data + done_bytes,
+        const ssize_t got = pread(source->fd, (uint8_t *)map->copy.data + done_bytes,
                                   size_bytes - done_bytes, (off_t)done_bytes);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return system_error(label, "read", errno, err);
-        TN_REQUIRE(got > 0, err, TN_IO, "%.200s: ended after %zu of %zu bytes", label, done_bytes,
-                   size_bytes);
+        if (got < 0) return system_error(source->label, "read", errno, err);
+        TN_REQUIRE(got > 0, err, TN_IO, "%.200s: ended after %zu of %zu bytes", source->label,
+                   done_bytes, size_bytes);
         done_bytes += (size_t)got;
     }
     map->bytes = (tn_bytes){map->copy.data, size_bytes};
     return TN_OK;
 }
 
-static tn_status map_bytes(tn_file_map *map, int fd, size_t size_bytes, const char *label,
+static tn_status map_bytes(tn_file_map *map, const tn_file_source *source, size_t size_bytes,
                            tn_error *err) {
     const uint64_t charge_bytes = tn_align_up(size_bytes, page_bytes());
     TN_TRY(tn_allocator_charge_mapped(map->allocator, charge_bytes, err));
-    void *data = mmap(NULL, size_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *data = mmap(NULL, size_bytes, PROT_READ, MAP_PRIVATE, source->fd, 0);
     if (data == MAP_FAILED) {
         const int number = errno;
         tn_allocator_discharge_mapped(map->allocator, charge_bytes);
-        return system_error(label, "map", number, err);
+        return system_error(source->label, "map", number, err);
     }
     map->is_mapped = true;
     map->charged_bytes = charge_bytes;
@@ -74,14 +74,14 @@ static tn_status map_bytes(tn_file_map *map, int fd, size_t size_bytes, const ch
     return TN_OK;
 }
 
-tn_status tn_file_map_create(tn_allocator *allocator, int fd, const char *label,
-                             const tn_file_rules *rules, tn_file_map **out, tn_error *err) {
+tn_status tn_file_map_create(tn_allocator *allocator, const tn_file_source *source,
+                             tn_file_map **out, tn_error *err) {
     tn_status status = TN_OK;
     tn_file_map *map = NULL;
     struct stat facts;
     *out = NULL;
 
-    TN_TRY_GOTO(check_file(fd, label, rules, &facts, err), cleanup);
+    TN_TRY_GOTO(check_file(source, &facts, err), cleanup);
     map = tn_allocator_calloc(allocator, 1, sizeof *map);
     if (map == NULL) {
         status = tn_record_refusal(allocator, sizeof *map, err);
@@ -91,10 +91,10 @@ tn_status tn_file_map_create(tn_allocator *allocator, int fd, const char *label,
     map->device = facts.st_dev;
     map->inode = facts.st_ino;
     const size_t size_bytes = (size_t)facts.st_size;
-    if (rules->copy_file && size_bytes > 0) {
-        TN_TRY_GOTO(copy_bytes(map, fd, size_bytes, label, err), cleanup);
+    if (source->copy_file && size_bytes > 0) {
+        TN_TRY_GOTO(copy_bytes(map, source, size_bytes, err), cleanup);
     } else if (size_bytes > 0) {
-        TN_TRY_GOTO(map_bytes(map, fd, size_bytes, label, err), cleanup);
+        TN_TRY_GOTO(map_bytes(map, source, size_bytes, err), cleanup);
     }
     *out = map;
     map = NULL;

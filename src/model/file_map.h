@@ -22,19 +22,20 @@ typedef struct tn_file_map {
     ino_t inode;
 } tn_file_map;
 
-/* Facts that decide whether an open file may be read. */
-typedef struct tn_file_rules {
+/* An open file and what may be done with it. */
+typedef struct tn_file_source {
+    int fd;                 /* the caller keeps it, and may close it after create */
+    const char *label;      /* its name in messages; borrowed */
     bool copy_file;         /* copy instead of mapping */
     bool needs_single_link; /* refuse files with a second name elsewhere */
-} tn_file_rules;
+} tn_file_source;
 
-/* Maps or copies the file open at `fd`, which the caller keeps and may close at once.
+/* Maps or copies the file of `source`.
  * Ownership: *out is new; give it back with tn_file_map_destroy.
- * Errors:    TN_IO (`label` and the system's words, or no regular file, or several links),
+ * Errors:    TN_IO (the label and the system's words, or no regular file, or several links),
  * TN_LIMIT, TN_OUT_OF_MEMORY. */
-TN_MUST_USE tn_status tn_file_map_create(tn_allocator *allocator, int fd, const char *label,
-                                         const tn_file_rules *rules, tn_file_map **out,
-                                         tn_error *err);
+TN_MUST_USE tn_status tn_file_map_create(tn_allocator *allocator, const tn_file_source *source,
+                                         tn_file_map **out, tn_error *err);
 void tn_file_map_destroy(tn_file_map *map); /* accepts NULL */
 
 /* Gives the whole pages inside [`data`, `data` + `size_bytes`) back to the system and takes the

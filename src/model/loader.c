@@ -26,52 +26,36 @@ tn_status tn_loader_add_scope(tn_loader *loader, const tn_scope *scope, uint32_t
     return TN_OK;
 }
 
-static tn_status join_bytes(tn_loader *loader, tn_wire_reader reader, uint32_t number,
-                            tn_bytes *out, tn_error *err) {
-    const tn_wire_reader start = reader;
-    tn_wire_field field;
+static tn_status join_bytes(tn_loader *loader, const tn_wire_list *list, tn_bytes *out,
+                            tn_error *err) {
     size_t total_bytes = 0;
-    while (!tn_wire_at_end(&reader)) {
-        TN_TRY(tn_wire_next(&reader, &field, err));
-        if (field.number == number && field.type == TN_WIRE_BYTES) {
-            total_bytes += field.bytes.size_bytes; /* all lie in one message: no wrap */
-        }
+    tn_bytes piece;
+    for (tn_wire_list rest = *list; rest.count > 0;) {
+        TN_TRY(tn_wire_list_next(&rest, &piece, err));
+        total_bytes += piece.size_bytes; /* all lie in one message: no wrap */
     }
     size_t limit_bytes = SIZE_MAX;
     (void)tn_size_mul(loader->file.size_bytes, MERGED_FILES_LIMIT, &limit_bytes);
     limit_bytes = tn_size_max(limit_bytes, MERGED_BYTES_FREE);
     TN_REQUIRE(total_bytes <= limit_bytes - loader->merged_bytes, err, TN_UNSUPPORTED,
-               "%s field %u: split messages join to more than %zu bytes", start.message,
-               (unsigned)number, limit_bytes);
+               "%s field %u: split messages join to more than %zu bytes", list->reader.message,
+               (unsigned)list->number, limit_bytes);
     loader->merged_bytes += total_bytes;
 
     uint8_t *joined = tn_record_pool_alloc(loader->records, total_bytes, 1);
     if (joined == NULL) return tn_record_pool_refusal(loader->records, total_bytes, 1, err);
-    size_t used_bytes = 0;
-    reader = start;
-    while (!tn_wire_at_end(&reader)) {
-        TN_TRY(tn_wire_next(&reader, &field, err));
-        if (field.number == number && field.type == TN_WIRE_BYTES) {
-            memcpy(joined + used_bytes, field.bytes.data, field.bytes.size_bytes);
-            used_bytes += field.bytes.size_bytes;
-        }
-    }
     *out = (tn_bytes){joined, total_bytes};
+    for (tn_wire_list rest = *list; rest.count > 0;) {
+        TN_TRY(tn_wire_list_next(&rest, &piece, err));
+        memcpy(joined, piece.data, piece.size_bytes);
+        joined += piece.size_bytes;
+    }
     return TN_OK;
 }
 
-tn_status tn_loader_join(tn_loader *loader, tn_bytes parent, const char *message, uint32_t number,
-                         size_t occurrence_count, tn_bytes *out, tn_error *err) {
-    tn_wire_reader reader = tn_wire_reader_of(parent, message);
+tn_status tn_loader_join(tn_loader *loader, tn_wire_list list, tn_bytes *out, tn_error *err) {
     *out = (tn_bytes){NULL, 0};
-    if (occurrence_count > 1) return join_bytes(loader, reader, number, out, err);
-    while (occurrence_count == 1 && !tn_wire_at_end(&reader)) {
-        tn_wire_field field;
-        TN_TRY(tn_wire_next(&reader, &field, err));
-        if (field.number == number && field.type == TN_WIRE_BYTES) {
-            *out = field.bytes;
-            return TN_OK;
-        }
-    }
-    return TN_OK;
+    if (list.count == 0) return TN_OK;
+    return list.count == 1 ? tn_wire_list_next(&list, out, err)
+                           : join_bytes(loader, &list, out, err);
 }

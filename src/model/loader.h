@@ -48,13 +48,11 @@ typedef struct tn_loader {
 TN_MUST_USE tn_status tn_loader_add_scope(tn_loader *loader, const tn_scope *scope,
                                           uint32_t *out_index, tn_error *err);
 
-/* Gives the one span of a singular message field `number` of `parent` that occurs
- * `occurrence_count` times: the field's bytes when once, else a joined copy, which by the format's
- * rules equals the merged message. Empty when it does not occur.
- * Errors: TN_INVALID_MODEL, TN_UNSUPPORTED when joining would multiply the file, TN_LIMIT,
- *         TN_OUT_OF_MEMORY. */
-TN_MUST_USE tn_status tn_loader_join(tn_loader *loader, tn_bytes parent, const char *message,
-                                     uint32_t number, size_t occurrence_count, tn_bytes *out,
+/* Gives the one span of a singular message field, all of whose occurrences are in `list`: the
+ * field's bytes when there is one, else a joined copy, which by the format's rules equals the
+ * merged message. Empty when there is none. Errors: TN_INVALID_MODEL, TN_UNSUPPORTED when joining
+ * would multiply the file, TN_LIMIT, TN_OUT_OF_MEMORY. */
+TN_MUST_USE tn_status tn_loader_join(tn_loader *loader, tn_wire_list list, tn_bytes *out,
                                      tn_error *err);
 
 #endif

@@ -141,7 +141,6 @@ static const char *base_name_of(const char *path) {
 static tn_status open_model_file(tn_model *model, const char *path, const tn_model_options *options,
                                  tn_error *err) {
     tn_status status = TN_OK;
-    const tn_file_rules rules = {.copy_file = options->copy_file};
     /* a pipe must not block the open: it is refused once it can be looked at */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
@@ -149,8 +148,8 @@ static tn_status open_model_file(tn_model *model, const char *path, const tn_mod
         tn_error_set_node(err, path);
         return TN_IO;
     }
-    TN_TRY_GOTO(tn_file_map_create(model->allocator, fd, path, &rules, &model->files, err),
-                cleanup);
+    const tn_file_source source = {.fd = fd, .label = path, .copy_file = options->copy_file};
+    TN_TRY_GOTO(tn_file_map_create(model->allocator, &source, &model->files, err), cleanup);
 
 cleanup:
     (void)close(fd);

@@ -42,26 +42,10 @@ typedef tn_status (*fill_fn)(tn_loader *loader, const attribute_scan *scan,
                              const tn_attribute_place *place, tn_graph_attribute *out,
                              tn_error *err);
 
-/* The occurrences of one message field, in order. */
-typedef struct message_list {
-    tn_wire_reader reader;
-    uint32_t number;
-} message_list;
-
-static message_list list_of(const attribute_scan *scan, uint32_t number) {
-    return (message_list){tn_wire_reader_of(scan->message, message_name), number};
-}
-
-/* Takes the next message of the list; there must be one left. */
-static tn_status list_next(message_list *list, tn_bytes *out, tn_error *err) {
-    for (;;) {
-        tn_wire_field field;
-        TN_TRY(tn_wire_next(&list->reader, &field, err));
-        if (field.number == list->number && field.type == TN_WIRE_BYTES) {
-            *out = field.bytes;
-            return TN_OK;
-        }
-    }
+/* The occurrences of message field `number`. */
+static tn_wire_list list_of(const attribute_scan *scan, uint32_t number) {
+    return (tn_wire_list){tn_wire_reader_of(scan->message, message_name), number,
+                          scan->counts[number]};
 }
 
 static tn_status fill_none(tn_loader *loader, const attribute_scan *scan,
@@ -115,8 +99,7 @@ static tn_status fill_strings(tn_loader *loader, const attribute_scan *scan,
                               const tn_attribute_place *place, tn_graph_attribute *out,
                               tn_error *err) {
     (void)place;
-    return tn_onnx_read_texts(loader, tn_wire_reader_of(scan->message, message_name), FIELD_STRINGS,
-                              out->count, &out->strings, err);
+    return tn_onnx_read_texts(loader, list_of(scan, FIELD_STRINGS), &out->strings, err);
 }
 
 static tn_status fill_tensor(tn_loader *loader, const attribute_scan *scan,
@@ -124,8 +107,7 @@ static tn_status fill_tensor(tn_loader *loader, const attribute_scan *scan,
                              tn_error *err) {
     (void)place;
     tn_bytes message;
-    TN_TRY(tn_loader_join(loader, scan->message, message_name, FIELD_T, scan->counts[FIELD_T],
-                          &message, err));
+    TN_TRY(tn_loader_join(loader, list_of(scan, FIELD_T), &message, err));
     tn_graph_tensor *tensor = tn_record_pool_alloc(loader->records, 1, sizeof *tensor);
     if (tensor == NULL) return tn_record_pool_refusal(loader->records, 1, sizeof *tensor, err);
     out->tensor = tensor;
@@ -136,7 +118,7 @@ static tn_status fill_tensors(tn_loader *loader, const attribute_scan *scan,
                               const tn_attribute_place *place, tn_graph_attribute *out,
                               tn_error *err) {
     (void)place;
-    message_list list = list_of(scan, FIELD_TENSORS);
+    tn_wire_list list = list_of(scan, FIELD_TENSORS);
     tn_graph_tensor *tensors = tn_record_pool_alloc(loader->records, out->count, sizeof *tensors);
     if (tensors == NULL) {
         return tn_record_pool_refusal(loader->records, out->count, sizeof *tensors, err);
@@ -144,7 +126,7 @@ static tn_status fill_tensors(tn_loader *loader, const attribute_scan *scan,
     out->tensor = tensors;
     for (size_t i = 0; i < out->count; i++) {
         tn_bytes message;
-        TN_TRY(list_next(&list, &message, err));
+        TN_TRY(tn_wire_list_next(&list, &message, err));
         TN_TRY(tn_onnx_read_tensor(loader, message, &tensors[i], err));
     }
     return TN_OK;
@@ -155,8 +137,7 @@ static tn_status fill_sparse_tensor(tn_loader *loader, const attribute_scan *sca
                                     tn_error *err) {
     (void)place;
     tn_bytes message;
-    TN_TRY(tn_loader_join(loader, scan->message, message_name, FIELD_SPARSE_TENSOR,
-                          scan->counts[FIELD_SPARSE_TENSOR], &message, err));
+    TN_TRY(tn_loader_join(loader, list_of(scan, FIELD_SPARSE_TENSOR), &message, err));
     tn_graph_sparse_tensor *sparse = tn_record_pool_alloc(loader->records, 1, sizeof *sparse);
     if (sparse == NULL) return tn_record_pool_refusal(loader->records, 1, sizeof *sparse, err);
     out->sparse_tensor = sparse;
@@ -167,7 +148,7 @@ static tn_status fill_sparse_tensors(tn_loader *loader, const attribute_scan *sc
                                      const tn_attribute_place *place, tn_graph_attribute *out,
                                      tn_error *err) {
     (void)place;
-    message_list list = list_of(scan, FIELD_SPARSE_TENSORS);
+    tn_wire_list list = list_of(scan, FIELD_SPARSE_TENSORS);
     tn_graph_sparse_tensor *sparse =
         tn_record_pool_alloc(loader->records, out->count, sizeof *sparse);
     if (sparse == NULL) {
@@ -176,7 +157,7 @@ static tn_status fill_sparse_tensors(tn_loader *loader, const attribute_scan *sc
     out->sparse_tensor = sparse;
     for (size_t i = 0; i < out->count; i++) {
         tn_bytes message;
-        TN_TRY(list_next(&list, &message, err));
+        TN_TRY(tn_wire_list_next(&list, &message, err));
         TN_TRY(tn_onnx_read_sparse_tensor(loader, message, &sparse[i], err));
     }
     return TN_OK;
@@ -186,8 +167,7 @@ static tn_status fill_type_proto(tn_loader *loader, const attribute_scan *scan,
                                  const tn_attribute_place *place, tn_graph_attribute *out,
                                  tn_error *err) {
     tn_bytes message;
-    TN_TRY(tn_loader_join(loader, scan->message, message_name, FIELD_TP, scan->counts[FIELD_TP],
-                          &message, err));
+    TN_TRY(tn_loader_join(loader, list_of(scan, FIELD_TP), &message, err));
     tn_graph_type *type = tn_record_pool_alloc(loader->records, 1, sizeof *type);
     if (type == NULL) return tn_record_pool_refusal(loader->records, 1, sizeof *type, err);
     out->type_proto = type;
@@ -197,7 +177,7 @@ static tn_status fill_type_proto(tn_loader *loader, const attribute_scan *scan,
 static tn_status fill_type_protos(tn_loader *loader, const attribute_scan *scan,
                                   const tn_attribute_place *place, tn_graph_attribute *out,
                                   tn_error *err) {
-    message_list list = list_of(scan, FIELD_TYPE_PROTOS);
+    tn_wire_list list = list_of(scan, FIELD_TYPE_PROTOS);
     tn_graph_type *types = tn_record_pool_alloc(loader->records, out->count, sizeof *types);
     if (types == NULL) {
         return tn_record_pool_refusal(loader->records, out->count, sizeof *types, err);
@@ -205,7 +185,7 @@ static tn_status fill_type_protos(tn_loader *loader, const attribute_scan *scan,
     out->type_proto = types;
     for (size_t i = 0; i < out->count; i++) {
         tn_bytes message;
-        TN_TRY(list_next(&list, &message, err));
+        TN_TRY(tn_wire_list_next(&list, &message, err));
         TN_TRY(tn_onnx_read_type(loader, message, place->depth + 1, &types[i], err));
     }
     return TN_OK;
@@ -240,15 +220,14 @@ static tn_status fill_graph(tn_loader *loader, const attribute_scan *scan,
                             const tn_attribute_place *place, tn_graph_attribute *out,
                             tn_error *err) {
     tn_bytes message;
-    TN_TRY(tn_loader_join(loader, scan->message, message_name, FIELD_G, scan->counts[FIELD_G],
-                          &message, err));
+    TN_TRY(tn_loader_join(loader, list_of(scan, FIELD_G), &message, err));
     return add_graph(loader, message, place, &out->graph, err);
 }
 
 static tn_status fill_graphs(tn_loader *loader, const attribute_scan *scan,
                              const tn_attribute_place *place, tn_graph_attribute *out,
                              tn_error *err) {
-    message_list list = list_of(scan, FIELD_GRAPHS);
+    tn_wire_list list = list_of(scan, FIELD_GRAPHS);
     const tn_graph **graphs = tn_record_pool_alloc(loader->records, out->count, sizeof *graphs);
     if (graphs == NULL) {
         return tn_record_pool_refusal(loader->records, out->count, sizeof *graphs, err);
@@ -256,7 +235,7 @@ static tn_status fill_graphs(tn_loader *loader, const attribute_scan *scan,
     out->graphs = graphs;
     for (size_t i = 0; i < out->count; i++) {
         tn_bytes message;
-        TN_TRY(list_next(&list, &message, err));
+        TN_TRY(tn_wire_list_next(&list, &message, err));
         TN_TRY(add_graph(loader, message, place, &graphs[i], err));
     }
     return TN_OK;

@@ -11,19 +11,17 @@ tn_text tn_onnx_domain(tn_text domain) {
     return tn_text_equals_literal(domain, "ai.onnx") ? (tn_text){NULL, 0} : domain;
 }
 
-tn_status tn_onnx_read_texts(tn_loader *loader, tn_wire_reader parent, uint32_t number,
-                             size_t count, const tn_text **out, tn_error *err) {
+tn_status tn_onnx_read_texts(tn_loader *loader, tn_wire_list list, const tn_text **out,
+                             tn_error *err) {
+    const size_t count = list.count;
     *out = NULL;
     if (count == 0) return TN_OK;
     tn_text *texts = tn_record_pool_alloc(loader->records, count, sizeof *texts);
     if (texts == NULL) return tn_record_pool_refusal(loader->records, count, sizeof *texts, err);
-    size_t used = 0;
-    while (!tn_wire_at_end(&parent)) {
-        tn_wire_field field;
-        TN_TRY(tn_wire_next(&parent, &field, err));
-        if (field.number == number && field.type == TN_WIRE_BYTES) {
-            texts[used++] = tn_wire_text(&field);
-        }
+    for (size_t i = 0; i < count; i++) {
+        tn_bytes bytes;
+        TN_TRY(tn_wire_list_next(&list, &bytes, err));
+        texts[i] = (tn_text){(const char *)bytes.data, bytes.size_bytes};
     }
     *out = texts;
     return TN_OK;
@@ -84,23 +82,21 @@ static tn_status check_attribute_names(const tn_graph_node *node, tn_error *err)
     return TN_OK;
 }
 
-/* Reads the `count` AttributeProtos in field `number` of `reader`'s message. */
-static tn_status read_attributes(tn_loader *loader, tn_wire_reader reader, uint32_t number,
-                                 size_t count, const tn_attribute_place *place,
-                                 const tn_graph_attribute **out, tn_error *err) {
+/* Reads the AttributeProtos of `list`. */
+static tn_status read_attributes(tn_loader *loader, tn_wire_list list,
+                                 const tn_attribute_place *place, const tn_graph_attribute **out,
+                                 tn_error *err) {
+    const size_t count = list.count;
     *out = NULL;
     if (count == 0) return TN_OK;
     tn_graph_attribute *attributes = tn_record_pool_alloc(loader->records, count, sizeof **out);
     if (attributes == NULL) {
         return tn_record_pool_refusal(loader->records, count, sizeof **out, err);
     }
-    size_t used = 0;
-    while (!tn_wire_at_end(&reader)) {
-        tn_wire_field field;
-        TN_TRY(tn_wire_next(&reader, &field, err));
-        if (field.number == number && field.type == TN_WIRE_BYTES) {
-            TN_TRY(tn_onnx_read_attribute(loader, field.bytes, place, &attributes[used++], err));
-        }
+    for (size_t i = 0; i < count; i++) {
+        tn_bytes message;
+        TN_TRY(tn_wire_list_next(&list, &message, err));
+        TN_TRY(tn_onnx_read_attribute(loader, message, place, &attributes[i], err));
     }
     *out = attributes;
     return TN_OK;
@@ -118,14 +114,12 @@ static tn_status read_node(tn_loader *loader, tn_bytes message, const tn_attribu
     TN_REQUIRE_GOTO(out->attribute_count <= MAX_NODE_ATTRIBUTES, cleanup, err, TN_UNSUPPORTED,
                     "NodeProto has %zu attributes, the limit is %d", out->attribute_count,
                     MAX_NODE_ATTRIBUTES);
-    TN_TRY_GOTO(tn_onnx_read_texts(loader, reader, NODE_INPUT, out->input_count, &out->inputs, err),
-                cleanup);
-    TN_TRY_GOTO(
-        tn_onnx_read_texts(loader, reader, NODE_OUTPUT, out->output_count, &out->outputs, err),
-        cleanup);
-    TN_TRY_GOTO(read_attributes(loader, reader, NODE_ATTRIBUTE, out->attribute_count, place,
-                                &out->attributes, err),
-                cleanup);
+    const tn_wire_list inputs = {reader, NODE_INPUT, out->input_count};
+    const tn_wire_list outputs = {reader, NODE_OUTPUT, out->output_count};
+    const tn_wire_list attributes = {reader, NODE_ATTRIBUTE, out->attribute_count};
+    TN_TRY_GOTO(tn_onnx_read_texts(loader, inputs, &out->inputs, err), cleanup);
+    TN_TRY_GOTO(tn_onnx_read_texts(loader, outputs, &out->outputs, err), cleanup);
+    TN_TRY_GOTO(read_attributes(loader, attributes, place, &out->attributes, err), cleanup);
     TN_TRY_GOTO(check_attribute_names(out, err), cleanup);
 
 cleanup:
@@ -135,21 +129,19 @@ cleanup:
     return status;
 }
 
-tn_status tn_onnx_read_nodes(tn_loader *loader, tn_wire_reader parent, uint32_t number,
-                             size_t count, uint32_t scope, tn_error *err) {
-    TN_REQUIRE(count < TN_SCOPE_NONE / 2, err, TN_UNSUPPORTED, "%s has %zu nodes", parent.message,
-               count);
+tn_status tn_onnx_read_nodes(tn_loader *loader, tn_wire_list list, uint32_t scope, tn_error *err) {
+    const size_t count = list.count;
+    TN_REQUIRE(count < TN_SCOPE_NONE / 2, err, TN_UNSUPPORTED, "%s has %zu nodes",
+               list.reader.message, count);
     tn_graph_node *nodes = tn_record_pool_alloc(loader->records, count, sizeof *nodes);
     if (nodes == NULL) return tn_record_pool_refusal(loader->records, count, sizeof *nodes, err);
     loader->scopes[scope].nodes = nodes;
     loader->scopes[scope].node_count = count;
     tn_attribute_place place = {.scope = scope, .depth = loader->scopes[scope].depth + 2};
-    while (!tn_wire_at_end(&parent)) {
-        tn_wire_field field;
-        TN_TRY(tn_wire_next(&parent, &field, err));
-        if (field.number != number || field.type != TN_WIRE_BYTES) continue;
-        TN_TRY(read_node(loader, field.bytes, &place, &nodes[place.owner_node], err));
-        place.owner_node++;
+    for (; place.owner_node < count; place.owner_node++) {
+        tn_bytes message;
+        TN_TRY(tn_wire_list_next(&list, &message, err));
+        TN_TRY(read_node(loader, message, &place, &nodes[place.owner_node], err));
     }
     return TN_OK;
 }
@@ -165,41 +157,37 @@ enum {
     GRAPH_FIELD_COUNT = 16
 };
 
-/* Reads the `count` ValueInfoProtos in field `number` of `reader`'s message. */
-static tn_status read_value_infos(tn_loader *loader, tn_wire_reader reader, uint32_t number,
-                                  size_t count, int depth, const tn_graph_value_info **out,
-                                  tn_error *err) {
+/* Reads the ValueInfoProtos of `list`. */
+static tn_status read_value_infos(tn_loader *loader, tn_wire_list list, int depth,
+                                  const tn_graph_value_info **out, tn_error *err) {
+    const size_t count = list.count;
     *out = NULL;
     if (count == 0) return TN_OK;
     tn_graph_value_info *infos = tn_record_pool_alloc(loader->records, count, sizeof *infos);
     if (infos == NULL) return tn_record_pool_refusal(loader->records, count, sizeof *infos, err);
-    size_t used = 0;
-    while (!tn_wire_at_end(&reader)) {
-        tn_wire_field field;
-        TN_TRY(tn_wire_next(&reader, &field, err));
-        if (field.number != number || field.type != TN_WIRE_BYTES) continue;
-        TN_TRY(tn_onnx_read_value_info(loader, field.bytes, depth, &infos[used++], err));
+    for (size_t i = 0; i < count; i++) {
+        tn_bytes message;
+        TN_TRY(tn_wire_list_next(&list, &message, err));
+        TN_TRY(tn_onnx_read_value_info(loader, message, depth, &infos[i], err));
     }
     *out = infos;
     return TN_OK;
 }
 
-static tn_status read_initializers(tn_loader *loader, tn_wire_reader reader, tn_scope *scope,
-                                   size_t count, tn_error *err) {
+static tn_status read_initializers(tn_loader *loader, tn_wire_list list, tn_scope *scope,
+                                   tn_error *err) {
+    const size_t count = list.count;
     if (count == 0) return TN_OK;
     tn_graph_tensor *tensors = tn_record_pool_alloc(loader->records, count, sizeof *tensors);
     if (tensors == NULL) {
         return tn_record_pool_refusal(loader->records, count, sizeof *tensors, err);
     }
-    size_t used = 0;
-    while (!tn_wire_at_end(&reader)) {
-        tn_wire_field field;
-        TN_TRY(tn_wire_next(&reader, &field, err));
-        if (field.number != GRAPH_INITIALIZER || field.type != TN_WIRE_BYTES) continue;
-        TN_TRY(tn_onnx_read_tensor(loader, field.bytes, &tensors[used], err));
-        TN_REQUIRE(!tn_text_is_empty(tensors[used].name), err, TN_INVALID_MODEL,
-                   "GraphProto.initializer %zu has no name", used);
-        used++;
+    for (size_t i = 0; i < count; i++) {
+        tn_bytes message;
+        TN_TRY(tn_wire_list_next(&list, &message, err));
+        TN_TRY(tn_onnx_read_tensor(loader, message, &tensors[i], err));
+        TN_REQUIRE(!tn_text_is_empty(tensors[i].name), err, TN_INVALID_MODEL,
+                   "GraphProto.initializer %zu has no name", i);
     }
     scope->initializers = tensors;
     scope->graph->initializers = tensors;
@@ -207,20 +195,18 @@ static tn_status read_initializers(tn_loader *loader, tn_wire_reader reader, tn_
     return TN_OK;
 }
 
-static tn_status read_sparse_initializers(tn_loader *loader, tn_wire_reader reader, tn_graph *graph,
-                                          size_t count, tn_error *err) {
+static tn_status read_sparse_initializers(tn_loader *loader, tn_wire_list list, tn_graph *graph,
+                                          tn_error *err) {
+    const size_t count = list.count;
     if (count == 0) return TN_OK;
     tn_graph_sparse_tensor *sparse = tn_record_pool_alloc(loader->records, count, sizeof *sparse);
     if (sparse == NULL) return tn_record_pool_refusal(loader->records, count, sizeof *sparse, err);
-    size_t used = 0;
-    while (!tn_wire_at_end(&reader)) {
-        tn_wire_field field;
-        TN_TRY(tn_wire_next(&reader, &field, err));
-        if (field.number != GRAPH_SPARSE_INITIALIZER || field.type != TN_WIRE_BYTES) continue;
-        TN_TRY(tn_onnx_read_sparse_tensor(loader, field.bytes, &sparse[used], err));
-        TN_REQUIRE(!tn_text_is_empty(sparse[used].values.name), err, TN_INVALID_MODEL,
-                   "GraphProto.sparse_initializer %zu has no name", used);
-        used++;
+    for (size_t i = 0; i < count; i++) {
+        tn_bytes message;
+        TN_TRY(tn_wire_list_next(&list, &message, err));
+        TN_TRY(tn_onnx_read_sparse_tensor(loader, message, &sparse[i], err));
+        TN_REQUIRE(!tn_text_is_empty(sparse[i].values.name), err, TN_INVALID_MODEL,
+                   "GraphProto.sparse_initializer %zu has no name", i);
     }
     graph->sparse_initializers = sparse;
     graph->sparse_initializer_count = count;
@@ -242,38 +228,41 @@ static tn_status check_input_types(const tn_graph *graph, tn_error *err) {
     return TN_OK;
 }
 
-static tn_status read_graph_values(tn_loader *loader, tn_wire_reader reader, const size_t *counts,
-                                   int depth, tn_graph *graph, tn_error *err) {
-    graph->input_count = counts[GRAPH_INPUT];
-    TN_TRY(read_value_infos(loader, reader, GRAPH_INPUT, graph->input_count, depth, &graph->inputs,
-                            err));
-    graph->output_count = counts[GRAPH_OUTPUT];
-    TN_TRY(read_value_infos(loader, reader, GRAPH_OUTPUT, graph->output_count, depth,
-                            &graph->outputs, err));
-    graph->value_info_count = counts[GRAPH_VALUE_INFO];
-    return read_value_infos(loader, reader, GRAPH_VALUE_INFO, graph->value_info_count, depth,
-                            &graph->value_infos, err);
-}
-
-tn_status tn_onnx_read_graph(tn_loader *loader, uint32_t scope, tn_error *err) {
-    const tn_wire_reader start = tn_wire_reader_of(loader->scopes[scope].bytes, "GraphProto");
-    tn_graph *graph = loader->scopes[scope].graph;
-    const int depth = loader->scopes[scope].depth;
-    size_t counts[GRAPH_FIELD_COUNT] = {0};
-    tn_wire_reader reader = start;
+static tn_status scan_graph(tn_wire_reader reader, size_t *counts, tn_graph *out, tn_error *err) {
     while (!tn_wire_at_end(&reader)) {
         tn_wire_field field;
         TN_TRY(tn_wire_next(&reader, &field, err));
         if (field.number >= GRAPH_FIELD_COUNT || field.type != TN_WIRE_BYTES) continue;
         counts[field.number]++;
-        if (field.number == GRAPH_NAME) graph->name = tn_wire_text(&field);
+        if (field.number == GRAPH_NAME) out->name = tn_wire_text(&field);
     }
-    TN_TRY(read_graph_values(loader, start, counts, depth + 1, graph, err));
+    out->input_count = counts[GRAPH_INPUT];
+    out->output_count = counts[GRAPH_OUTPUT];
+    out->value_info_count = counts[GRAPH_VALUE_INFO];
+    return TN_OK;
+}
+
+tn_status tn_onnx_read_graph(tn_loader *loader, uint32_t scope, tn_error *err) {
+    const tn_wire_reader reader = tn_wire_reader_of(loader->scopes[scope].bytes, "GraphProto");
+    tn_graph *graph = loader->scopes[scope].graph;
+    const int depth = loader->scopes[scope].depth + 1;
+    size_t counts[GRAPH_FIELD_COUNT] = {0};
+    TN_TRY(scan_graph(reader, counts, graph, err));
+
+    const tn_wire_list inputs = {reader, GRAPH_INPUT, counts[GRAPH_INPUT]};
+    const tn_wire_list outputs = {reader, GRAPH_OUTPUT, counts[GRAPH_OUTPUT]};
+    const tn_wire_list values = {reader, GRAPH_VALUE_INFO, counts[GRAPH_VALUE_INFO]};
+    const tn_wire_list tensors = {reader, GRAPH_INITIALIZER, counts[GRAPH_INITIALIZER]};
+    const tn_wire_list sparse = {reader, GRAPH_SPARSE_INITIALIZER,
+                                 counts[GRAPH_SPARSE_INITIALIZER]};
+    const tn_wire_list nodes = {reader, GRAPH_NODE, counts[GRAPH_NODE]};
+    TN_TRY(read_value_infos(loader, inputs, depth, &graph->inputs, err));
+    TN_TRY(read_value_infos(loader, outputs, depth, &graph->outputs, err));
+    TN_TRY(read_value_infos(loader, values, depth, &graph->value_infos, err));
     if (scope == 0) TN_TRY(check_input_types(graph, err));
-    TN_TRY(
-        read_initializers(loader, start, &loader->scopes[scope], counts[GRAPH_INITIALIZER], err));
-    TN_TRY(read_sparse_initializers(loader, start, graph, counts[GRAPH_SPARSE_INITIALIZER], err));
-    TN_TRY(tn_onnx_read_nodes(loader, start, GRAPH_NODE, counts[GRAPH_NODE], scope, err));
+    TN_TRY(read_initializers(loader, tensors, &loader->scopes[scope], err));
+    TN_TRY(read_sparse_initializers(loader, sparse, graph, err));
+    TN_TRY(tn_onnx_read_nodes(loader, nodes, scope, err));
     graph->node_count = counts[GRAPH_NODE];
     graph->nodes = loader->scopes[scope].nodes;
     return TN_OK;
@@ -329,18 +318,20 @@ tn_status tn_onnx_read_function(tn_loader *loader, tn_bytes message, uint32_t in
 
     TN_TRY(scan_function(reader, counts, out, err));
     TN_TRY(tn_loader_add_scope(loader, &scope, &place.scope, err));
-    TN_TRY(tn_onnx_read_texts(loader, reader, FUNCTION_INPUT, out->input_count, &out->inputs, err));
-    TN_TRY(
-        tn_onnx_read_texts(loader, reader, FUNCTION_OUTPUT, out->output_count, &out->outputs, err));
-    TN_TRY(tn_onnx_read_texts(loader, reader, FUNCTION_ATTRIBUTE, out->attribute_count,
-                              &out->attribute_names, err));
-    TN_TRY(read_attributes(loader, reader, FUNCTION_ATTRIBUTE_PROTO, out->attribute_default_count,
-                           &place, &out->attribute_defaults, err));
-    TN_TRY(
-        tn_onnx_read_opsets(loader, reader, FUNCTION_OPSET, out->opset_count, &out->opsets, err));
-    TN_TRY(read_value_infos(loader, reader, FUNCTION_VALUE_INFO, out->value_info_count, 2,
-                            &out->value_infos, err));
-    TN_TRY(tn_onnx_read_nodes(loader, reader, FUNCTION_NODE, out->node_count, place.scope, err));
+    const tn_wire_list inputs = {reader, FUNCTION_INPUT, out->input_count};
+    const tn_wire_list outputs = {reader, FUNCTION_OUTPUT, out->output_count};
+    const tn_wire_list attributes = {reader, FUNCTION_ATTRIBUTE, out->attribute_count};
+    const tn_wire_list defaults = {reader, FUNCTION_ATTRIBUTE_PROTO, out->attribute_default_count};
+    const tn_wire_list opsets = {reader, FUNCTION_OPSET, out->opset_count};
+    const tn_wire_list values = {reader, FUNCTION_VALUE_INFO, out->value_info_count};
+    const tn_wire_list nodes = {reader, FUNCTION_NODE, out->node_count};
+    TN_TRY(tn_onnx_read_texts(loader, inputs, &out->inputs, err));
+    TN_TRY(tn_onnx_read_texts(loader, outputs, &out->outputs, err));
+    TN_TRY(tn_onnx_read_texts(loader, attributes, &out->attribute_names, err));
+    TN_TRY(read_attributes(loader, defaults, &place, &out->attribute_defaults, err));
+    TN_TRY(tn_onnx_read_opsets(loader, opsets, &out->opsets, err));
+    TN_TRY(read_value_infos(loader, values, 2, &out->value_infos, err));
+    TN_TRY(tn_onnx_read_nodes(loader, nodes, place.scope, err));
     out->nodes = loader->scopes[place.scope].nodes;
     return TN_OK;
 }

@@ -37,10 +37,9 @@ TN_MUST_USE tn_status tn_onnx_read_attribute(tn_loader *loader, tn_bytes message
                                              const tn_attribute_place *place,
                                              tn_graph_attribute *out, tn_error *err);
 
-/* Reads the `count` NodeProtos in field `number` of the GraphProto or FunctionProto `parent`, which
- * is scope `scope`. */
-TN_MUST_USE tn_status tn_onnx_read_nodes(tn_loader *loader, tn_wire_reader parent, uint32_t number,
-                                         size_t count, uint32_t scope, tn_error *err);
+/* Reads the NodeProtos of `list`, which are the body of scope `scope`. */
+TN_MUST_USE tn_status tn_onnx_read_nodes(tn_loader *loader, tn_wire_list list, uint32_t scope,
+                                         tn_error *err);
 
 /* Reads the GraphProto that scope `scope` still has to read. */
 TN_MUST_USE tn_status tn_onnx_read_graph(tn_loader *loader, uint32_t scope, tn_error *err);
@@ -49,17 +48,17 @@ TN_MUST_USE tn_status tn_onnx_read_graph(tn_loader *loader, uint32_t scope, tn_e
 TN_MUST_USE tn_status tn_onnx_read_function(tn_loader *loader, tn_bytes message, uint32_t index,
                                             tn_graph_function *out, tn_error *err);
 
-/* Reads OperatorSetIdProtos: field `number` of `parent`, `count` of them. */
-TN_MUST_USE tn_status tn_onnx_read_opsets(tn_loader *loader, tn_wire_reader parent, uint32_t number,
-                                          size_t count, const tn_opset_import **out, tn_error *err);
+/* Reads the OperatorSetIdProtos of `list`. */
+TN_MUST_USE tn_status tn_onnx_read_opsets(tn_loader *loader, tn_wire_list list,
+                                          const tn_opset_import **out, tn_error *err);
 
 /* Reads the ModelProto `loader->file` with everything in it. */
 TN_MUST_USE tn_status tn_onnx_read_model(tn_loader *loader, tn_model_info *out_info,
                                          const tn_graph **out_graph, tn_error *err);
 
-/* Reads repeated text: field `number` of `parent`, `count` of them. */
-TN_MUST_USE tn_status tn_onnx_read_texts(tn_loader *loader, tn_wire_reader parent, uint32_t number,
-                                         size_t count, const tn_text **out, tn_error *err);
+/* Reads the texts of `list`. */
+TN_MUST_USE tn_status tn_onnx_read_texts(tn_loader *loader, tn_wire_list list, const tn_text **out,
+                                         tn_error *err);
 
 /* Reads a StringStringEntryProto. */
 TN_MUST_USE tn_status tn_onnx_read_entry(tn_bytes message, tn_model_property *out, tn_error *err);

@@ -23,7 +23,6 @@ enum {
 /* Before this version of the format there were no imports: everything was version 1. */
 #define FIRST_IR_WITH_OPSETS 3
 
-static const char message_name[] = "ModelProto";
 static const tn_opset_import first_opset = {.version = 1};
 
 static tn_status read_opset(tn_bytes message, tn_opset_import *out, tn_error *err) {
@@ -42,19 +41,17 @@ static tn_status read_opset(tn_bytes message, tn_opset_import *out, tn_error *er
     return TN_OK;
 }
 
-tn_status tn_onnx_read_opsets(tn_loader *loader, tn_wire_reader parent, uint32_t number,
-                              size_t count, const tn_opset_import **out, tn_error *err) {
+tn_status tn_onnx_read_opsets(tn_loader *loader, tn_wire_list list, const tn_opset_import **out,
+                              tn_error *err) {
+    const size_t count = list.count;
     *out = NULL;
     if (count == 0) return TN_OK;
     tn_opset_import *opsets = tn_record_pool_alloc(loader->records, count, sizeof *opsets);
     if (opsets == NULL) return tn_record_pool_refusal(loader->records, count, sizeof *opsets, err);
-    size_t used = 0;
-    while (!tn_wire_at_end(&parent)) {
-        tn_wire_field field;
-        TN_TRY(tn_wire_next(&parent, &field, err));
-        if (field.number == number && field.type == TN_WIRE_BYTES) {
-            TN_TRY(read_opset(field.bytes, &opsets[used++], err));
-        }
+    for (size_t i = 0; i < count; i++) {
+        tn_bytes message;
+        TN_TRY(tn_wire_list_next(&list, &message, err));
+        TN_TRY(read_opset(message, &opsets[i], err));
     }
     *out = opsets;
     return TN_OK;
@@ -118,54 +115,47 @@ tn_status tn_onnx_read_entry(tn_bytes message, tn_model_property *out, tn_error 
     return TN_OK;
 }
 
-static tn_status read_properties(tn_loader *loader, tn_model_info *info, tn_error *err) {
-    const size_t count = info->property_count;
-    tn_wire_reader reader = tn_wire_reader_of(loader->file, message_name);
+static tn_status read_properties(tn_loader *loader, tn_wire_list list, tn_model_info *info,
+                                 tn_error *err) {
+    const size_t count = list.count;
     if (count == 0) return TN_OK;
     tn_model_property *properties =
         tn_record_pool_alloc(loader->records, count, sizeof *properties);
     if (properties == NULL) {
         return tn_record_pool_refusal(loader->records, count, sizeof *properties, err);
     }
-    size_t used = 0;
-    while (!tn_wire_at_end(&reader)) {
-        tn_wire_field field;
-        TN_TRY(tn_wire_next(&reader, &field, err));
-        if (field.number == MODEL_PROPERTY && field.type == TN_WIRE_BYTES) {
-            TN_TRY(tn_onnx_read_entry(field.bytes, &properties[used++], err));
-        }
+    for (size_t i = 0; i < count; i++) {
+        tn_bytes message;
+        TN_TRY(tn_wire_list_next(&list, &message, err));
+        TN_TRY(tn_onnx_read_entry(message, &properties[i], err));
     }
     info->properties = properties;
     return TN_OK;
 }
 
-static tn_status read_functions(tn_loader *loader, tn_model_info *info, tn_error *err) {
-    const size_t count = info->function_count;
-    tn_wire_reader reader = tn_wire_reader_of(loader->file, message_name);
+static tn_status read_functions(tn_loader *loader, tn_wire_list list, tn_model_info *info,
+                                tn_error *err) {
+    const uint32_t count = (uint32_t)list.count;
     if (count == 0) return TN_OK;
     tn_graph_function *functions = tn_record_pool_alloc(loader->records, count, sizeof *functions);
     if (functions == NULL) {
         return tn_record_pool_refusal(loader->records, count, sizeof *functions, err);
     }
-    uint32_t used = 0;
-    while (!tn_wire_at_end(&reader)) {
-        tn_wire_field field;
-        TN_TRY(tn_wire_next(&reader, &field, err));
-        if (field.number != MODEL_FUNCTION || field.type != TN_WIRE_BYTES) continue;
-        const tn_status status =
-            tn_onnx_read_function(loader, field.bytes, used, &functions[used], err);
+    for (uint32_t i = 0; i < count; i++) {
+        tn_bytes message;
+        TN_TRY(tn_wire_list_next(&list, &message, err));
+        const tn_status status = tn_onnx_read_function(loader, message, i, &functions[i], err);
         if (status != TN_OK) {
-            tn_error_prefix(err, tn_label_of(functions[used].name).text);
+            tn_error_prefix(err, tn_label_of(functions[i].name).text);
             return status;
         }
-        used++;
     }
     info->functions = functions;
     return TN_OK;
 }
 
-static tn_status read_main_graph(tn_loader *loader, size_t occurrence_count,
-                                 const tn_graph **out_graph, tn_error *err) {
+static tn_status read_main_graph(tn_loader *loader, tn_wire_list pieces, const tn_graph **out_graph,
+                                 tn_error *err) {
     tn_graph *graph = tn_record_pool_alloc(loader->records, 1, sizeof *graph);
     if (graph == NULL) return tn_record_pool_refusal(loader->records, 1, sizeof *graph, err);
     *graph = (tn_graph){.node_count = 0};
@@ -175,8 +165,7 @@ static tn_status read_main_graph(tn_loader *loader, size_t occurrence_count,
                       .root_function = TN_SCOPE_NONE,
                       .depth = 1};
     uint32_t index = 0;
-    TN_TRY(tn_loader_join(loader, loader->file, message_name, MODEL_GRAPH, occurrence_count,
-                          &scope.bytes, err));
+    TN_TRY(tn_loader_join(loader, pieces, &scope.bytes, err));
     TN_TRY(tn_loader_add_scope(loader, &scope, &index, err));
     *out_graph = graph;
     return TN_OK;
@@ -184,19 +173,24 @@ static tn_status read_main_graph(tn_loader *loader, size_t occurrence_count,
 
 tn_status tn_onnx_read_model(tn_loader *loader, tn_model_info *out_info, const tn_graph **out_graph,
                              tn_error *err) {
-    const tn_wire_reader reader = tn_wire_reader_of(loader->file, message_name);
+    const tn_wire_reader reader = tn_wire_reader_of(loader->file, "ModelProto");
     size_t counts[MODEL_FIELD_COUNT] = {0};
     tn_model_info info = {.ir_version = 0};
     const tn_graph *graph = NULL;
     TN_TRY(scan_model(reader, counts, &info, err));
-    TN_TRY(tn_onnx_read_opsets(loader, reader, MODEL_OPSET, info.opset_count, &info.opsets, err));
+
+    const tn_wire_list opsets = {reader, MODEL_OPSET, counts[MODEL_OPSET]};
+    const tn_wire_list properties = {reader, MODEL_PROPERTY, counts[MODEL_PROPERTY]};
+    const tn_wire_list pieces = {reader, MODEL_GRAPH, counts[MODEL_GRAPH]};
+    const tn_wire_list functions = {reader, MODEL_FUNCTION, counts[MODEL_FUNCTION]};
+    TN_TRY(tn_onnx_read_opsets(loader, opsets, &info.opsets, err));
     if (info.opset_count == 0) {
         info.opset_count = 1;
         info.opsets = &first_opset;
     }
-    TN_TRY(read_properties(loader, &info, err));
-    TN_TRY(read_main_graph(loader, counts[MODEL_GRAPH], &graph, err));
-    TN_TRY(read_functions(loader, &info, err));
+    TN_TRY(read_properties(loader, properties, &info, err));
+    TN_TRY(read_main_graph(loader, pieces, &graph, err));
+    TN_TRY(read_functions(loader, functions, &info, err));
     for (uint32_t scope = 0; scope < loader->scope_count; scope++) {
         if (loader->scopes[scope].graph != NULL) TN_TRY(tn_onnx_read_graph(loader, scope, err));
     }

@@ -49,6 +49,20 @@ static const uint8_t typed_field_of[TN_DTYPE_COUNT] = {
     [TN_DTYPE_U64] = FIELD_UINT64_DATA, [TN_DTYPE_STRING] = FIELD_STRING_DATA,
 };
 
+static uint32_t typed_field_number(tn_dtype dtype) {
+    return typed_field_of[dtype] != 0 ? typed_field_of[dtype] : FIELD_INT32_DATA;
+}
+
+/* Payload bytes that one scalar of the typed field stands for: a complex number is two scalars, and
+ * bytes of packed small integers are one scalar each. */
+static size_t scalar_bytes(tn_dtype dtype) {
+    const tn_wire_type type = typed_fields[typed_field_number(dtype)].type;
+    const unsigned bits = tn_dtype_bits(dtype);
+    if (type == TN_WIRE_FIXED32) return 4;
+    if (type == TN_WIRE_FIXED64) return 8;
+    return bits < 8 ? 1 : bits / 8;
+}
+
 /* What one walk over a TensorProto finds. */
 typedef struct tensor_scan {
     size_t counts[FIELD_COUNT];      /* scalars of typed fields and dims; occurrences of others */
@@ -103,12 +117,19 @@ static tn_status read_dims(tn_wire_reader reader, uint32_t number, size_t count,
     return TN_OK;
 }
 
-static tn_status size_mismatch(const tn_graph_tensor *tensor, const char *field, size_t found,
-                               size_t needed, const char *unit, tn_error *err) {
+/* `found` and `needed` are in `unit`, named for the message. */
+typedef struct data_amount {
+    size_t found;
+    size_t needed;
+    const char *unit;
+} data_amount;
+
+static tn_status size_mismatch(const tn_graph_tensor *tensor, const char *field, data_amount amount,
+                               tn_error *err) {
     char text[TN_SHAPE_TEXT_BYTES];
-    return tn_error_set(err, TN_INVALID_MODEL, "%s has %zu %s, %s %s needs %zu", field, found, unit,
-                        tn_dtype_name(tensor->dtype),
-                        tn_shape_print(&tensor->shape, text, sizeof text), needed);
+    return tn_error_set(err, TN_INVALID_MODEL, "%s has %zu %s, %s %s needs %zu", field,
+                        amount.found, amount.unit, tn_dtype_name(tensor->dtype),
+                        tn_shape_print(&tensor->shape, text, sizeof text), amount.needed);
 }
 
 static bool lies_in(tn_bytes file, const uint8_t *data) {
@@ -121,26 +142,27 @@ static void use_in_place(const tn_loader *loader, tn_bytes bytes, tn_graph_tenso
     tensor->is_mapped = loader->is_file_mapped && lies_in(loader->file, bytes.data);
 }
 
-static tn_status read_strings(tn_loader *loader, tn_wire_reader reader, size_t count,
-                              tn_graph_tensor *tensor, tn_error *err) {
+static tn_status read_strings(tn_loader *loader, tn_wire_list list, tn_graph_tensor *tensor,
+                              tn_error *err) {
+    const size_t count = list.count;
     tn_string *strings = tn_record_pool_alloc(loader->records, count, sizeof *strings);
     if (strings == NULL) {
         return tn_record_pool_refusal(loader->records, count, sizeof *strings, err);
     }
-    size_t used = 0;
-    while (!tn_wire_at_end(&reader)) {
-        tn_wire_field field;
-        TN_TRY(tn_wire_next(&reader, &field, err));
-        if (field.number != FIELD_STRING_DATA || field.type != TN_WIRE_BYTES) continue;
-        strings[used++] = (tn_string){(const char *)field.bytes.data, field.bytes.size_bytes};
+    for (size_t i = 0; i < count; i++) {
+        tn_bytes bytes;
+        TN_TRY(tn_wire_list_next(&list, &bytes, err));
+        strings[i] = (tn_string){(const char *)bytes.data, bytes.size_bytes};
     }
     tensor->data = strings;
     return TN_OK;
 }
 
-/* Writes the scalars of field `number`, each as its low `width_bytes`, one behind the other. */
-static tn_status copy_scalars(tn_wire_reader reader, uint32_t number, size_t width_bytes,
-                              bool is_bool, uint8_t *out, tn_error *err) {
+/* Writes the scalars of field `number`, each as the low bytes of an element or of half a complex
+ * one, one behind the other. */
+static tn_status copy_scalars(tn_wire_reader reader, uint32_t number, tn_dtype dtype, uint8_t *out,
+                              tn_error *err) {
+    const size_t width_bytes = scalar_bytes(dtype);
     while (!tn_wire_at_end(&reader)) {
         tn_wire_field field;
         TN_TRY(tn_wire_next(&reader, &field, err));
@@ -148,7 +170,7 @@ static tn_status copy_scalars(tn_wire_reader reader, uint32_t number, size_t wid
         tn_wire_scalars scalars = tn_wire_scalars_of(&field, typed_fields[number].type);
         uint64_t value = 0;
         while (tn_wire_scalars_next(&scalars, &value)) {
-            if (is_bool) value = value != 0;
+            if (dtype == TN_DTYPE_BOOL) value = value != 0;
             memcpy(out, &value, width_bytes);
             out += width_bytes;
         }
@@ -158,27 +180,22 @@ static tn_status copy_scalars(tn_wire_reader reader, uint32_t number, size_t wid
 
 static tn_status read_typed(tn_loader *loader, tn_wire_reader reader, const tensor_scan *scan,
                             tn_graph_tensor *tensor, tn_error *err) {
-    const uint32_t number =
-        typed_field_of[tensor->dtype] != 0 ? typed_field_of[tensor->dtype] : FIELD_INT32_DATA;
-    const tn_wire_type type = typed_fields[number].type;
-    const unsigned bits = tn_dtype_bits(tensor->dtype);
-    /* a complex number is two scalars; bytes of packed small integers are one scalar each */
-    const size_t width_bytes = type == TN_WIRE_FIXED32   ? 4
-                               : type == TN_WIRE_FIXED64 ? 8
-                               : bits < 8                ? 1
-                                                         : bits / 8;
-    const size_t needed = tensor->size_bytes / width_bytes;
+    const uint32_t number = typed_field_number(tensor->dtype);
+    const size_t needed = tensor->size_bytes / scalar_bytes(tensor->dtype);
     for (uint32_t other = 0; other < FIELD_COUNT; other++) {
         TN_REQUIRE(!typed_fields[other].is_typed || other == number || scan->counts[other] == 0,
                    err, TN_INVALID_MODEL, "TensorProto of type %s has data in field %u, not %u",
                    tn_dtype_name(tensor->dtype), (unsigned)other, (unsigned)number);
     }
     if (scan->counts[number] != needed) {
-        return size_mismatch(tensor, "TensorProto", scan->counts[number], needed, "elements", err);
+        return size_mismatch(tensor, "TensorProto",
+                             (data_amount){scan->counts[number], needed, "elements"}, err);
     }
     if (needed == 0) return TN_OK;
-    if (tensor->dtype == TN_DTYPE_STRING) return read_strings(loader, reader, needed, tensor, err);
-    if (type != TN_WIRE_VARINT && scan->occurrences[number] == 1 &&
+    if (tensor->dtype == TN_DTYPE_STRING) {
+        return read_strings(loader, (tn_wire_list){reader, number, needed}, tensor, err);
+    }
+    if (typed_fields[number].type != TN_WIRE_VARINT && scan->occurrences[number] == 1 &&
         scan->last[number].size_bytes == tensor->size_bytes) {
         use_in_place(loader, scan->last[number], tensor);
         return TN_OK;
@@ -187,7 +204,7 @@ static tn_status read_typed(tn_loader *loader, tn_wire_reader reader, const tens
     uint8_t *data =
         tn_record_pool_alloc_aligned(loader->records, tensor->size_bytes, PAYLOAD_ALIGN);
     if (data == NULL) return tn_record_pool_refusal(loader->records, tensor->size_bytes, 1, err);
-    TN_TRY(copy_scalars(reader, number, width_bytes, tensor->dtype == TN_DTYPE_BOOL, data, err));
+    TN_TRY(copy_scalars(reader, number, tensor->dtype, data, err));
     tensor->data = data;
     return TN_OK;
 }
@@ -207,38 +224,43 @@ static tn_status parse_decimal(tn_text text, const char *key, uint64_t *out, tn_
     return TN_OK;
 }
 
-static tn_status read_external(tn_loader *loader, tn_wire_reader reader, tn_graph_tensor *tensor,
+static tn_status read_range(tn_wire_list entries, tn_external_range *range, tn_error *err) {
+    while (entries.count > 0) {
+        tn_bytes message;
+        tn_model_property entry;
+        TN_TRY(tn_wire_list_next(&entries, &message, err));
+        TN_TRY(tn_onnx_read_entry(message, &entry, err));
+        if (tn_text_equals_literal(entry.key, "location")) {
+            range->location = entry.value;
+        } else if (tn_text_equals_literal(entry.key, "offset")) {
+            TN_TRY(parse_decimal(entry.value, "offset", &range->offset_bytes, err));
+        } else if (tn_text_equals_literal(entry.key, "length")) {
+            TN_TRY(parse_decimal(entry.value, "length", &range->length_bytes, err));
+            range->has_length = true;
+        }
+    }
+    return TN_OK;
+}
+
+static tn_status read_external(tn_loader *loader, tn_wire_list entries, tn_graph_tensor *tensor,
                                tn_error *err) {
     tn_external_range range = {0};
     TN_REQUIRE(tensor->dtype != TN_DTYPE_STRING, err, TN_INVALID_MODEL,
                "TensorProto of type string cannot have external_data");
-    while (!tn_wire_at_end(&reader)) {
-        tn_wire_field field;
-        tn_model_property entry;
-        TN_TRY(tn_wire_next(&reader, &field, err));
-        if (field.number != FIELD_EXTERNAL_DATA || field.type != TN_WIRE_BYTES) continue;
-        TN_TRY(tn_onnx_read_entry(field.bytes, &entry, err));
-        if (tn_text_equals_literal(entry.key, "location")) {
-            range.location = entry.value;
-        } else if (tn_text_equals_literal(entry.key, "offset")) {
-            TN_TRY(parse_decimal(entry.value, "offset", &range.offset_bytes, err));
-        } else if (tn_text_equals_literal(entry.key, "length")) {
-            TN_TRY(parse_decimal(entry.value, "length", &range.length_bytes, err));
-            range.has_length = true;
-        }
-    }
+    TN_TRY(read_range(entries, &range, err));
     TN_REQUIRE(range.location.size_bytes > 0, err, TN_INVALID_MODEL,
                "TensorProto.external_data has no location");
     if (range.has_length && range.length_bytes != tensor->size_bytes) {
-        return size_mismatch(tensor, "TensorProto.external_data", (size_t)range.length_bytes,
-                             tensor->size_bytes, "bytes", err);
+        return size_mismatch(tensor, "TensorProto.external_data",
+                             (data_amount){(size_t)range.length_bytes, tensor->size_bytes, "bytes"},
+                             err);
     }
     tn_bytes bytes = {NULL, 0};
     bool is_mapped = false;
     TN_TRY(tn_external_data_find(&loader->external, &range, &bytes, &is_mapped, err));
     if (bytes.size_bytes < tensor->size_bytes) {
-        return size_mismatch(tensor, "TensorProto.external_data", bytes.size_bytes,
-                             tensor->size_bytes, "bytes", err);
+        return size_mismatch(tensor, "TensorProto.external_data",
+                             (data_amount){bytes.size_bytes, tensor->size_bytes, "bytes"}, err);
     }
     tensor->data = tensor->size_bytes == 0 ? NULL : bytes.data;
     tensor->is_mapped = is_mapped && tensor->size_bytes != 0;
@@ -255,8 +277,8 @@ static tn_status read_raw(const tn_loader *loader, const tensor_scan *scan, tn_g
                    "TensorProto has both raw_data and data in field %u", (unsigned)other);
     }
     if (raw.size_bytes != tensor->size_bytes) {
-        return size_mismatch(tensor, "TensorProto.raw_data", raw.size_bytes, tensor->size_bytes,
-                             "bytes", err);
+        return size_mismatch(tensor, "TensorProto.raw_data",
+                             (data_amount){raw.size_bytes, tensor->size_bytes, "bytes"}, err);
     }
     use_in_place(loader, raw, tensor);
     return TN_OK;
@@ -264,7 +286,11 @@ static tn_status read_raw(const tn_loader *loader, const tensor_scan *scan, tn_g
 
 static tn_status read_payload(tn_loader *loader, tn_wire_reader reader, const tensor_scan *scan,
                               tn_graph_tensor *tensor, tn_error *err) {
-    if (scan->location == LOCATION_EXTERNAL) return read_external(loader, reader, tensor, err);
+    if (scan->location == LOCATION_EXTERNAL) {
+        const tn_wire_list entries = {reader, FIELD_EXTERNAL_DATA,
+                                      scan->counts[FIELD_EXTERNAL_DATA]};
+        return read_external(loader, entries, tensor, err);
+    }
     if (scan->last[FIELD_RAW_DATA].size_bytes > 0) return read_raw(loader, scan, tensor, err);
     return read_typed(loader, reader, scan, tensor, err);
 }
@@ -354,10 +380,15 @@ tn_status tn_onnx_read_sparse_tensor(tn_loader *loader, tn_bytes message,
     }
     TN_REQUIRE(occurrences[1] > 0 && occurrences[2] > 0, err, TN_INVALID_MODEL,
                "%s needs values and indices", name);
-    TN_TRY(tn_loader_join(loader, message, name, 1, occurrences[1], &part, err));
+    const tn_wire_reader start = tn_wire_reader_of(message, name);
+    TN_TRY(tn_loader_join(loader, (tn_wire_list){start, 1, occurrences[1]}, &part, err));
     TN_TRY(tn_onnx_read_tensor(loader, part, &out->values, err));
-    TN_TRY(tn_loader_join(loader, message, name, 2, occurrences[2], &part, err));
+    TN_TRY(tn_loader_join(loader, (tn_wire_list){start, 2, occurrences[2]}, &part, err));
     TN_TRY(tn_onnx_read_tensor(loader, part, &out->indices, err));
-    TN_TRY(read_dims(tn_wire_reader_of(message, name), 3, dim_count, &out->shape, err));
-    return check_sparse_tensor(out, err);
+    TN_TRY(read_dims(start, 3, dim_count, &out->shape, err));
+    const tn_status status = check_sparse_tensor(out, err);
+    if (status != TN_OK && !tn_text_is_empty(out->values.name)) {
+        tn_error_set_node(err, tn_label_of(out->values.name).text);
+    }
+    return status;
 }

@@ -3,6 +3,8 @@
  * block is not given up for them. */
 #include "model/record_pool.h"
 
+#include <assert.h>
+
 #include "base/checked_size.h"
 #include "base/error.h"
 
@@ -17,6 +19,12 @@ struct tn_record_block {
 
 void tn_record_pool_init(tn_record_pool *pool, tn_allocator *allocator) {
     *pool = (tn_record_pool){.allocator = allocator, .block_bytes = FIRST_BLOCK_BYTES};
+}
+
+bool tn_record_pool_check(const tn_record_pool *pool) {
+    return pool->allocator != NULL && (pool->next == NULL || pool->blocks != NULL) &&
+           (pool->next != NULL || pool->left_bytes == 0) && pool->left_bytes < LAST_BLOCK_BYTES &&
+           pool->block_bytes >= FIRST_BLOCK_BYTES && pool->block_bytes <= LAST_BLOCK_BYTES;
 }
 
 void tn_record_pool_deinit(tn_record_pool *pool) {
@@ -56,6 +64,7 @@ void *tn_record_pool_alloc_aligned(tn_record_pool *pool, size_t size_bytes, size
         uint8_t *data = pool->next + padding_bytes;
         pool->next = data + size_bytes;
         pool->left_bytes -= padding_bytes + size_bytes;
+        assert(tn_record_pool_check(pool));
         return data;
     }
     if (needed_bytes > pool->block_bytes / 4) {
@@ -68,6 +77,7 @@ void *tn_record_pool_alloc_aligned(tn_record_pool *pool, size_t size_bytes, size
     pool->next = data + padding_bytes + size_bytes;
     pool->left_bytes = pool->block_bytes - padding_bytes - size_bytes;
     pool->block_bytes = tn_size_min(pool->block_bytes * 2, LAST_BLOCK_BYTES);
+    assert(tn_record_pool_check(pool));
     return data + padding_bytes;
 }
 

@@ -22,6 +22,9 @@ typedef struct tn_record_pool {
 /* Prepares an empty pool over `allocator`, which it borrows; takes no memory yet. */
 void tn_record_pool_init(tn_record_pool *pool, tn_allocator *allocator);
 
+/* True when the pool's fields agree with each other. */
+bool tn_record_pool_check(const tn_record_pool *pool);
+
 /* Returns every block. Accepts a zeroed pool. */
 void tn_record_pool_deinit(tn_record_pool *pool);
 

@@ -4,6 +4,7 @@
  * reader, who keeps its own stack. */
 #include "model/wire.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -102,6 +103,18 @@ tn_status tn_wire_next(tn_wire_reader *reader, tn_wire_field *out_field, tn_erro
     reader->next = next;
     *out_field = field;
     return TN_OK;
+}
+
+tn_status tn_wire_list_next(tn_wire_list *list, tn_bytes *out, tn_error *err) {
+    assert(list->count > 0);
+    for (;;) {
+        tn_wire_field field;
+        TN_TRY(tn_wire_next(&list->reader, &field, err));
+        if (field.number != list->number || field.type != TN_WIRE_BYTES) continue;
+        list->count--;
+        *out = field.bytes;
+        return TN_OK;
+    }
 }
 
 tn_status tn_wire_count(const tn_wire_reader *reader, const tn_wire_field *field, tn_wire_type type,

@@ -46,6 +46,13 @@ typedef struct tn_wire_scalars {
     uint64_t value; /* when is_single */
 } tn_wire_scalars;
 
+/* The occurrences of one field with bytes in a message, in order. */
+typedef struct tn_wire_list {
+    tn_wire_reader reader;
+    uint32_t number;
+    size_t count; /* occurrences that are left, as a walk before has counted them */
+} tn_wire_list;
+
 static inline bool tn_wire_at_end(const tn_wire_reader *reader) {
     return reader->next == reader->end;
 }
@@ -62,6 +69,10 @@ tn_wire_reader tn_wire_reader_of(tn_bytes bytes, const char *message);
  *         number 0, group or unknown wire type, length that leaves the message. The reader stays.
  */
 TN_MUST_USE tn_status tn_wire_next(tn_wire_reader *reader, tn_wire_field *out_field, tn_error *err);
+
+/* Takes the next occurrence of `list`; there must be one left.
+ * Errors: as tn_wire_next. */
+TN_MUST_USE tn_status tn_wire_list_next(tn_wire_list *list, tn_bytes *out, tn_error *err);
 
 /* Adds the number of scalars in `field` to `*inout_count` and proves that they can be read.
  * A field whose wire type does not fit `type` counts as unknown: it adds nothing.

@@ -86,6 +86,25 @@ static void wire_varint_of_ten_bytes_is_read(void **state) {
     assert_true(field.value == UINT64_MAX);
 }
 
+static void wire_list_gives_the_occurrences_in_order(void **state) {
+    (void)state;
+    proto message = {.size_bytes = 0};
+    tn_bytes bytes = {NULL, 0};
+    proto_put_text(&message, 2, "first");
+    proto_put_text(&message, 3, "other");
+    proto_put_int(&message, 2, 7); /* another wire type is another field */
+    proto_put_text(&message, 2, "");
+    tn_wire_list list = {tn_wire_reader_of(proto_bytes(&message), "TestProto"), 2, 2};
+
+    ASSERT_OK(tn_wire_list_next(&list, &bytes, NULL));
+    assert_int_equal(bytes.size_bytes, 5);
+    assert_memory_equal(bytes.data, "first", 5);
+    ASSERT_OK(tn_wire_list_next(&list, &bytes, NULL));
+    assert_int_equal(bytes.size_bytes, 0);
+
+    assert_int_equal(list.count, 0);
+}
+
 static size_t count_of(const proto *message, tn_wire_type type, tn_status *out_status) {
     tn_wire_reader reader = tn_wire_reader_of(proto_bytes(message), "TestProto");
     size_t count = 0;
@@ -153,6 +172,7 @@ int main(void) {
         T(wire_empty_bytes_are_at_the_end),
         T(wire_damaged_fields_are_refused_and_named),
         T(wire_varint_of_ten_bytes_is_read),
+        T(wire_list_gives_the_occurrences_in_order),
         T(wire_packed_and_single_scalars_count_alike),
         T(wire_packed_scalars_come_in_order),
         T(wire_damaged_packed_scalars_are_refused),

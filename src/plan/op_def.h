@@ -126,8 +126,9 @@ typedef struct tn_bind_context {
     const tn_variant *variant; /* the chosen one */
     tn_cpu_features cpu;
     uint32_t worker_count;
-    const tn_program *epilogue; /* outlives the record */
-    bool nontemporal;           /* output 0 is not read again before it leaves the caches */
+    const tn_program *epilogue;    /* outlives the record */
+    uint32_t first_epilogue_input; /* input slot where its operands begin */
+    bool nontemporal;              /* output 0 is not read again before it leaves the caches */
     tn_error *err;
 } tn_bind_context;
 
@@ -208,6 +209,15 @@ struct tn_op_def {
     /* VIEW_LEADING rows: byte offset of output `slot` in input 0, or false when it is no view for
      * these facts. */
     bool (*view_offset)(const tn_node_facts *node, uint32_t slot, size_t *out_offset_bytes);
+
+    /* y = scale[c] * x + shift[c] along axis 1: fills both [channels] when the node is that for
+     * these facts (all inputs but 0 constant), else answers false. NULL: never. */
+    bool (*as_affine)(const tn_node_facts *node, size_t channels, float *scale, float *shift);
+
+    /* Linear in weights whose axis 0 counts output channels, with an optional bias: such a node can
+     * take in an affine that follows it. 0: no. */
+    uint8_t affine_weight_input;
+    uint8_t affine_bias_input;
 
     const char *notes; /* one line for the operators table; NULL: none */
 };

@@ -61,6 +61,7 @@ tn_status tn_plan_bind_node(const tn_ir *ir, const tn_ir_node *node, const tn_no
                                   .cpu = ir->cpu,
                                   .worker_count = ir->worker_count,
                                   .epilogue = node->epilogue,
+                                  .first_epilogue_input = node->first_epilogue_input,
                                   .nontemporal = false,
                                   .err = err};
     out->record = node->params;

@@ -1,7 +1,8 @@
 """Writes model files that must not hurt, and good ones that look suspicious.
 
-Every case is a function that fills a folder with `model.onnx` (and what it refers to). The row says
-what a loader must answer: the statuses that are right, and words of which the message must have one.
+Every case is a function that fills a folder with `model.onnx` (and what it refers to). The row
+says what a loader must answer: the statuses that are right, and words of which the message must
+have one.
 
     python make_hostile.py FOLDER
 """
@@ -505,7 +506,8 @@ def node_without_operator(folder):
 
 @case("INVALID_MODEL", "nowhere")
 def input_produced_nowhere(folder):
-    save(folder, model_of(graph_of([helper.make_node("Add", ["x", "ghost"], ["y"], name="adder")])))
+    add = helper.make_node("Add", ["x", "ghost"], ["y"], name="adder")
+    save(folder, model_of(graph_of([add])))
 
 
 @case("INVALID_MODEL", "nowhere")
@@ -680,7 +682,8 @@ def attribute_tensor_without_data(folder):
 
 def nested_bodies(levels):
     """Wire bytes of a GraphProto with `levels` graphs inside each other."""
-    inner = field(1, field(1, b"x") + field(2, b"y") + field(4, b"Relu")) + field(12, field(1, b"y"))
+    inner = field(1, field(1, b"x") + field(2, b"y") + field(4, b"Relu"))
+    inner += field(12, field(1, b"y"))
     for _ in range(levels):
         branch = field(5, field(1, b"b") + int_field(20, 5) + field(6, inner))
         inner = field(1, field(2, b"y") + field(4, b"If") + branch) + field(12, field(1, b"y"))
@@ -831,6 +834,14 @@ def newer_opset(folder):
 
 
 @case("OK")
+def first_ir_version_without_opset(folder):
+    model = simple_model()
+    model.ir_version = 1
+    del model.opset_import[:]
+    save(folder, model)
+
+
+@case("OK")
 def unknown_fields(folder):
     unknown = field(999, b"new") + int_field(1000, 1) + varint(1001 << 3 | 5) + bytes(4)
     save(folder, model_bytes(unknown) + unknown)
@@ -937,7 +948,8 @@ def messages_split(folder):
     two = field(11, field(1, b"x") + field(2, field(1, int_field(1, 1))))
     rest = field(2, field(1, field(2, field(1, int_field(1, 3)))))
     three = field(12, field(1, b"y") + field(2, field(1, int_field(1, 1))) + rest)
-    save(folder, int_field(1, 10) + field(7, one) + field(7, two + three) + field(8, int_field(2, 21)))
+    facts = int_field(1, 10) + field(8, int_field(2, 21))
+    save(folder, field(7, one) + facts + field(7, two + three))
 
 
 @case("UNSUPPORTED", "split")

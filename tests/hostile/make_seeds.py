@@ -2,6 +2,8 @@
 ones that a fuzzer can start from.
 
     python make_seeds.py FOLDER
+
+tests/corpus/model_fuzz holds those of them that a merge (`model_fuzz -merge=1`) found to differ.
 """
 
 import pathlib

@@ -106,7 +106,9 @@ def float_bits(value):
     return f" {struct.unpack('<I', struct.pack('<f', value))[0]:08x}"
 
 
-ATTRIBUTE_FIELDS = "f i s t g floats ints strings tensors graphs sparse_tensor sparse_tensors tp type_protos"
+ATTRIBUTE_FIELDS = (
+    "f i s t g floats ints strings tensors graphs sparse_tensor sparse_tensors tp type_protos"
+)
 
 
 def with_type(a):

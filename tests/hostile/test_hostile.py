@@ -57,6 +57,7 @@ def test_named_node_is_the_one_at_fault(probe, corpus):
         "node_cycle_by_capture": "picker",
         "attribute_twice": "relu_1",
         "raw_too_short": "w",
+        "sparse_index_outside": "s",
         "graph_input_without_type": "x",
         "function_calls_itself": "f",
         "missing_name_with_control_bytes": "bad?name",

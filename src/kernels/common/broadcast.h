@@ -24,6 +24,7 @@ struct tn_loop_args {
     size_t len;
     const float *params; /* of the body */
     tn_loop_fn inner;    /* loops over 16-bit floats: the f32 loop that they wrap */
+    tn_dtype types[2];   /* of inputs 0 and 1, for loops that serve many */
     bool nontemporal;    /* stores may bypass the caches */
 };
 

@@ -2,6 +2,7 @@
 #include "kernels/common/shape_arith.h"
 
 #include "base/checked_size.h"
+#include "kernels/common/number.h"
 
 int64_t tn_list_length(const tn_fact *fact) {
     if (fact == NULL || fact->shape.rank < 0) return -1;
@@ -19,7 +20,17 @@ tn_status tn_read_int_list(const tn_node_facts *node, uint32_t slot, tn_int_list
     TN_REQUIRE(tn_list_length(fact) <= TN_MAX_LIST, err, TN_INVALID_ARGUMENT,
                "input %u has %lld numbers, at most %d make sense", slot,
                (long long)tn_list_length(fact), TN_MAX_LIST);
-    out->is_known = tn_fact_read_ints(fact, out->values, TN_MAX_LIST, &out->count);
+    if (fact->data == NULL || !tn_fact_is_sized(fact)) return TN_OK;
+    const size_t count = tn_fact_len_elems(fact);
+    /* what is known must be readable, or the output would stay unsized while it runs */
+    TN_REQUIRE(count <= TN_MAX_LIST && (1u << fact->dtype & TN_TYPES_NUMBER) != 0, err,
+               TN_INVALID_ARGUMENT, "input %u has %zu elements of type %s, not a list of numbers",
+               slot, count, tn_dtype_name(fact->dtype));
+    for (size_t i = 0; i < count; i++) {
+        out->values[i] = tn_number_read_int(fact->data, fact->dtype, i);
+    }
+    out->count = count;
+    out->is_known = true;
     return TN_OK;
 }
 

@@ -1,6 +1,7 @@
 /* Operators that put the elements of one input in another place or repeat them: Transpose, Expand,
  * Tile, DepthToSpace, SpaceToDepth. Each describes a strided move (common/move.h). */
 #include "kernels/common/move.h"
+#include "kernels/common/number.h"
 #include "kernels/common/shape_arith.h"
 
 #include "base/checked_size.h"
@@ -316,6 +317,7 @@ static void space_describe(const tn_node_facts *node, tn_move *move) {
 TN_DEFINE_MOVER(space, "space to depth")
 
 static const uint32_t whole_types[] = {TN_TYPES_WHOLE, TN_TYPES_ANY};
+static const uint32_t counted_types[] = {TN_TYPES_WHOLE, TN_TYPES_NUMBER};
 static const uint32_t indexed_types[] = {TN_TYPES_WHOLE, TN_TYPES_INDEX};
 
 #define MOVER_ROW(types) \
@@ -344,7 +346,7 @@ static const tn_op_def rows[] = {
      .min_inputs = 3,
      .max_inputs = 3,
      .infer = tile1_infer,
-     MOVER_ROW(indexed_types),
+     MOVER_ROW(counted_types),
      TN_MOVER_FUNCTIONS(tile)},
     {.name = "Tile",
      .since_version = 6,

@@ -181,7 +181,7 @@ static tn_status nms_run(const void *record, tn_kernel_context *ctx, uint32_t ti
     const nms_limits limits = read_limits(r, ctx);
     const char *boxes = tn_kernel_in(ctx, BOXES);
     const char *scores = tn_kernel_in(ctx, SCORES);
-    nms_memory memory;
+    nms_memory memory = {0};
     size_t total = 0;
     TN_TRY(get_memory(r, &limits, ctx, &memory));
     for (size_t list = 0; list < r->batch_count * r->class_count; list++) {

@@ -1,0 +1,126 @@
+/* Attribute values are bounded when they are parsed, so that no later sum can overflow. */
+#include "kernels/common/window.h"
+
+#include <string.h>
+
+#define MAX_WINDOW_VALUE ((int64_t)1 << 31)
+
+static tn_status check_list(const tn_check_context *ctx, const char *name, int64_t least,
+                            int64_t *values, size_t capacity, uint8_t *out_count) {
+    size_t count = 0;
+    bool present = false;
+    TN_TRY(tn_check_ints(ctx, name, values, capacity, &count, &present));
+    for (size_t i = 0; i < count; i++) {
+        TN_REQUIRE(values[i] >= least && values[i] < MAX_WINDOW_VALUE, ctx->err, TN_INVALID_MODEL,
+                   "attribute %s has %lld at %zu, expected %lld to %lld", name,
+                   (long long)values[i], i, (long long)least, (long long)MAX_WINDOW_VALUE - 1);
+    }
+    *out_count = (uint8_t)count;
+    return TN_OK;
+}
+
+static tn_status check_auto_pad(const tn_check_context *ctx, tn_auto_pad *out) {
+    static const struct {
+        const char *text;
+        tn_auto_pad mode;
+    } modes[] = {{"NOTSET", TN_PAD_EXPLICIT},
+                 {"", TN_PAD_EXPLICIT},
+                 {"SAME_UPPER", TN_PAD_SAME_UPPER},
+                 {"SAME_LOWER", TN_PAD_SAME_LOWER},
+                 {"VALID", TN_PAD_VALID}};
+    tn_text text;
+    TN_TRY(tn_check_text(ctx, "auto_pad", "NOTSET", &text));
+    for (size_t i = 0; i < TN_COUNTOF(modes); i++) {
+        if (!tn_text_equals_literal(text, modes[i].text)) continue;
+        *out = modes[i].mode;
+        return TN_OK;
+    }
+    return tn_error_set(ctx->err, TN_INVALID_MODEL, "attribute auto_pad is '%.*s'",
+                        tn_text_width(text), text.data);
+}
+
+tn_status tn_window_check(const tn_check_context *ctx, tn_window_params *out) {
+    int64_t ceil_mode = 0;
+    TN_TRY(check_list(ctx, "kernel_shape", 1, out->kernel, TN_MAX_SPATIAL, &out->kernel_count));
+    TN_TRY(check_list(ctx, "strides", 1, out->strides, TN_MAX_SPATIAL, &out->stride_count));
+    TN_TRY(check_list(ctx, "dilations", 1, out->dilations, TN_MAX_SPATIAL, &out->dilation_count));
+    TN_TRY(check_list(ctx, "pads", 0, out->pads, TN_COUNTOF(out->pads), &out->pad_count));
+    TN_TRY(check_auto_pad(ctx, &out->auto_pad));
+    TN_TRY(tn_check_int(ctx, "ceil_mode", 0, &ceil_mode));
+    out->ceil_mode = ceil_mode != 0;
+    return TN_OK;
+}
+
+static tn_status check_count(const char *name, uint8_t found, int32_t wanted, tn_error *err) {
+    TN_REQUIRE(found == 0 || found == wanted, err, TN_INVALID_MODEL,
+               "attribute %s has %d numbers, the input has %d spatial axes", name, (int)found,
+               (int)wanted);
+    return TN_OK;
+}
+
+/* Output size and padding of one axis. */
+static tn_status resolve_axis(const tn_window_params *params, tn_window *w, int32_t axis,
+                              tn_error *err) {
+    const int64_t in = w->in[axis];
+    const int64_t stride = w->stride[axis];
+    const int64_t extent = (w->kernel[axis] - 1) * w->dilation[axis] + 1;
+    if (in < 0) {
+        w->out[axis] = TN_DIM_UNKNOWN;
+        return TN_OK;
+    }
+    TN_REQUIRE(in < MAX_WINDOW_VALUE && extent < (int64_t)1 << 40, err, TN_INVALID_ARGUMENT,
+               "axis %d: a window of %lld over %lld elements", (int)axis, (long long)extent,
+               (long long)in);
+    if (params->auto_pad == TN_PAD_SAME_UPPER || params->auto_pad == TN_PAD_SAME_LOWER) {
+        w->out[axis] = (in + stride - 1) / stride;
+        int64_t total = (w->out[axis] - 1) * stride + extent - in;
+        if (total < 0) total = 0;
+        const int64_t small = total / 2;
+        w->pad_begin[axis] = params->auto_pad == TN_PAD_SAME_UPPER ? small : total - small;
+        w->pad_end[axis] = total - w->pad_begin[axis];
+        return TN_OK;
+    }
+    const int64_t room = in + w->pad_begin[axis] + w->pad_end[axis] - extent;
+    TN_REQUIRE(room >= 0 || in == 0, err, TN_INVALID_ARGUMENT,
+               "axis %d: a window of %lld is larger than the padded input of %lld", (int)axis,
+               (long long)extent, (long long)(room + extent));
+    if (room < 0) {
+        w->out[axis] = 0;
+        return TN_OK;
+    }
+    w->out[axis] = (params->ceil_mode ? (room + stride - 1) / stride : room / stride) + 1;
+    /* a last window that would start in the padding behind the input is dropped */
+    if (params->ceil_mode && (w->out[axis] - 1) * stride >= in + w->pad_begin[axis]) {
+        w->out[axis]--;
+    }
+    return TN_OK;
+}
+
+tn_status tn_window_resolve(const tn_window_params *params, const int64_t *in,
+                            const int64_t *kernel, int32_t count, tn_window *out, tn_error *err) {
+    memset(out, 0, sizeof *out);
+    TN_REQUIRE(count >= 1 && count <= TN_MAX_SPATIAL, err, TN_INVALID_ARGUMENT,
+               "%d spatial axes, expected 1 to %d", (int)count, TN_MAX_SPATIAL);
+    TN_TRY(check_count("kernel_shape", params->kernel_count, count, err));
+    TN_TRY(check_count("strides", params->stride_count, count, err));
+    TN_TRY(check_count("dilations", params->dilation_count, count, err));
+    TN_REQUIRE(params->pad_count == 0 || params->pad_count == 2 * count, err, TN_INVALID_MODEL,
+               "attribute pads has %d numbers, the input has %d spatial axes",
+               (int)params->pad_count, (int)count);
+    out->count = count;
+    for (int32_t i = 0; i < count; i++) {
+        out->in[i] = in[i];
+        out->kernel[i] = params->kernel_count > 0 ? params->kernel[i] : kernel[i];
+        out->stride[i] = params->stride_count > 0 ? params->strides[i] : 1;
+        out->dilation[i] = params->dilation_count > 0 ? params->dilations[i] : 1;
+        if (params->pad_count > 0 && params->auto_pad == TN_PAD_EXPLICIT) {
+            out->pad_begin[i] = params->pads[i];
+            out->pad_end[i] = params->pads[count + i];
+        }
+        TN_REQUIRE(out->kernel[i] >= 1 && out->kernel[i] < MAX_WINDOW_VALUE, err,
+                   TN_INVALID_ARGUMENT, "axis %d: a window of %lld", (int)i,
+                   (long long)out->kernel[i]);
+        TN_TRY(resolve_axis(params, out, i, err));
+    }
+    return TN_OK;
+}

@@ -1,0 +1,50 @@
+/* Sliding windows of convolution and pooling: attributes, padding rules, output sizes.
+ * Rules: ONNX operator specification, Conv and MaxPool; every version since 1. */
+#ifndef TN_KERNELS_WINDOW_H
+#define TN_KERNELS_WINDOW_H
+
+#include "plan/op_def.h"
+
+#define TN_MAX_SPATIAL 6
+
+typedef enum tn_auto_pad {
+    TN_PAD_EXPLICIT,
+    TN_PAD_SAME_UPPER, /* the odd element goes to the end */
+    TN_PAD_SAME_LOWER, /* the odd element goes to the start */
+    TN_PAD_VALID
+} tn_auto_pad;
+
+/* Attributes as written. Counts are 0 where an attribute is absent. */
+typedef struct tn_window_params {
+    int64_t kernel[TN_MAX_SPATIAL];
+    int64_t strides[TN_MAX_SPATIAL];
+    int64_t dilations[TN_MAX_SPATIAL];
+    int64_t pads[2 * TN_MAX_SPATIAL]; /* begins, then ends */
+    uint8_t kernel_count, stride_count, dilation_count, pad_count;
+    tn_auto_pad auto_pad;
+    bool ceil_mode;
+} tn_window_params;
+
+/* Numbers for one shape. */
+typedef struct tn_window {
+    int32_t count; /* spatial axes */
+    int64_t in[TN_MAX_SPATIAL];
+    int64_t out[TN_MAX_SPATIAL]; /* TN_DIM_UNKNOWN where `in` is unknown */
+    int64_t kernel[TN_MAX_SPATIAL];
+    int64_t stride[TN_MAX_SPATIAL];
+    int64_t dilation[TN_MAX_SPATIAL];
+    int64_t pad_begin[TN_MAX_SPATIAL];
+    int64_t pad_end[TN_MAX_SPATIAL];
+} tn_window;
+
+/* Parses kernel_shape, strides, dilations, pads, auto_pad and ceil_mode.
+ * Errors: TN_INVALID_MODEL naming the attribute, the number and what it may be. */
+tn_status tn_window_check(const tn_check_context *ctx, tn_window_params *out);
+
+/* Sizes for spatial dims `in` [count]; `kernel` [count] replaces an absent kernel_shape.
+ * Errors: TN_INVALID_MODEL when attribute lengths disagree with `count`; TN_INVALID_ARGUMENT when
+ *         a window is larger than the padded input. */
+tn_status tn_window_resolve(const tn_window_params *params, const int64_t *in,
+                            const int64_t *kernel, int32_t count, tn_window *out, tn_error *err);
+
+#endif
