@@ -4,6 +4,7 @@
 #define TN_FAMILY_LIST(X) \
     X(activation)         \
     X(arg_reduce)         \
+    X(attention)          \
     X(batch_norm)         \
     X(binary_math)        \
     X(col2im)             \
