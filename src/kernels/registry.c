@@ -6,12 +6,14 @@
     X(arg_reduce)         \
     X(batch_norm)         \
     X(binary_math)        \
+    X(cast)               \
     X(col2im)             \
     X(concat)             \
     X(control)            \
     X(conv)               \
     X(cumulative)         \
     X(det)                \
+    X(dropout)            \
     X(einsum)             \
     X(gather)             \
     X(generate)           \
