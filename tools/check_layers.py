@@ -3,10 +3,10 @@
 
 import re
 
-from source_tree import FACES, LAYERS, finish, read, tracked
+from source_tree import FACES, LAYERS, ROOT, finish, read, tracked
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
-TEST_HELPERS = ("harness.h", "oom_sweep.h")
+TEST_PARTS = ("_test", "_fuzz", "_bench", "_fixture", "_suite")
 
 
 def fault_of_layered(path, layer, name):
@@ -18,8 +18,7 @@ def fault_of_layered(path, layer, name):
         return f"layer {layer} includes {name} of a higher layer"
     if top in FACES:
         return f"layer {layer} includes {name} of a face"
-    is_test = path.stem.endswith(("_test", "_fuzz", "_bench"))
-    if is_test and (name in TEST_HELPERS or name.endswith("_suite.h")):
+    if path.stem.endswith(TEST_PARTS) and (ROOT / "tests" / name).is_file():
         return None
     return f"{name} is not named from src/ on"
 
@@ -28,7 +27,7 @@ def fault_of_face(path, name, quoted):
     """Why a file of cli/ or python/ may not include `name`, or None."""
     if name.split("/")[0] in LAYERS:
         return f"{name} is private; faces use <tenure/...>"
-    is_test = path.stem.endswith("_test")
+    is_test = path.stem.endswith(TEST_PARTS)
     own = (path.parent / name).name == name or name.split("/")[0] == path.parts[1]
     if quoted and not (own or is_test):
         return f"{name} lies outside {path.parts[1]}/"

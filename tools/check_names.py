@@ -20,6 +20,7 @@ COMPARE = re.compile(r"strn?cmp|memcmp|_is\(|_equals?\(|==|!=")
 MARKS = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK")) + r")\b")
 MACHINE = re.compile(r"(?<![\w.$}/~*\"'-])/(?:work|root|home|Users)/\w|/\.library|pypi\.org|"
                      r"files\.pythonhosted|deb\.debian|\.\./shared/")
+WIDE = ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl")
 TEXT = (".c", ".h", ".py", ".pyi", ".md", ".sh", ".cmake", ".txt", ".toml", ".json", ".svg", ".in")
 
 
@@ -104,14 +105,18 @@ def header_fault(path):
     with tempfile.NamedTemporaryFile("w", suffix=".c") as probe:
         probe.write(f'#include "{ROOT / path}"\ntypedef int not_empty;\n')
         probe.flush()
-        isa = ["-mavx2", "-mfma", "-mf16c"] if os.uname().machine == "x86_64" else []
+        isa = []
+        if os.uname().machine == "x86_64":
+            is_wide = path.stem.endswith("_avx512")
+            isa = ["-mavx2", "-mfma", "-mf16c", *(WIDE if is_wide else ())]
         done = subprocess.run(
             [compiler, "-std=c11", "-D_GNU_SOURCE", "-fsyntax-only", "-Wall", "-Wextra",
              "-Wno-unused-function", "-Werror", *isa, "-I", ROOT / "include", "-I", ROOT / "src",
              "-I", ROOT / "tests", probe.name], capture_output=True, text=True)
     if done.returncode == 0:
         return None
-    return f"{path}: does not compile alone: {done.stderr.splitlines()[0]}"
+    said = [line for line in done.stderr.splitlines() if "error" in line] or [done.stderr]
+    return f"{path}: does not compile alone: {said[0]}"
 
 
 def main():

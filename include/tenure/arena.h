@@ -51,8 +51,8 @@ typedef struct tn_allocation_handle {
     size_t size_bytes;     /* as requested; nothing behind it may be touched */
     size_t capacity_bytes; /* what the block could hold; 0 for a request of 0 bytes */
     tn_arena *arena;       /* borrowed; its state lives at least as long as this handle */
-    uint32_t slot;
-    uint32_t generation;
+    tn_ledger *block;      /* its record; NULL for a request of 0 bytes */
+    uint32_t generation;   /* of the record when the block was handed out */
 } tn_allocation_handle;
 
 /* Figures of one arena. Units: bytes and counts. */
@@ -179,7 +179,7 @@ TN_API TN_MUST_USE tn_status tn_execution_arena_reserve_slab(tn_execution_arena 
 typedef struct tn_slab {
     tn_arena *arena;             /* borrowed */
     tn_allocation_handle handle; /* live during a run, empty between runs */
-    uint32_t retained_slot;      /* where the block waits between runs */
+    tn_ledger *retained_block;   /* waits among the retained ones between runs; NULL: none */
     uint32_t retained_generation;
     size_t retained_capacity_bytes;
     size_t shrunk_to_bytes; /* what the next block should have; 0: what is asked */

@@ -11,6 +11,7 @@
     X(concat)             \
     X(control)            \
     X(conv)               \
+    X(conv_transpose)     \
     X(cumulative)         \
     X(det)                \
     X(dropout)            \
@@ -20,6 +21,7 @@
     X(grid)               \
     X(logic)              \
     X(matmul)             \
+    X(matmul_integer)     \
     X(nms)                \
     X(pad)                \
     X(pool)               \

@@ -10,6 +10,7 @@
 #include "base/checked_size.h"
 #include "base/error.h"
 #include "memory/arena_state.h"
+#include "memory/block_pool_hot.h"
 #include "memory/fault.h"
 #include "memory/poison.h"
 
@@ -137,12 +138,13 @@ void tn_arena_give_record(tn_arena *arena, tn_ledger *record) {
     leave(arena);
 }
 
-void tn_arena_fill_handle(tn_arena *arena, const tn_ledger *record, tn_allocation_handle *out) {
+void tn_arena_fill_handle(tn_arena *arena, const tn_ledger *record, size_t size_bytes,
+                          tn_allocation_handle *out) {
     out->data = record->data;
-    out->size_bytes = record->u.size_bytes;
+    out->size_bytes = size_bytes;
     out->capacity_bytes = record->capacity_bytes;
     out->arena = arena;
-    out->slot = record->index;
+    out->block = (tn_ledger *)(uintptr_t)record; /* a handle is a right to change it */
     out->generation = record->generation;
 }
 
@@ -179,8 +181,11 @@ static tn_status make_block(tn_arena *arena, size_t size_bytes, tn_allocation_ha
     record->kind = TN_LEDGER_ARENA;
     record->class_index = (uint16_t)tn_size_class_floor(capacity_bytes);
     tn_counter_add(&arena->pool.sys_allocs, 1);
+    if (capacity_bytes > arena->pool.largest_capacity_bytes) {
+        arena->pool.largest_capacity_bytes = capacity_bytes;
+    }
     make_live(arena, record, size_bytes);
-    tn_arena_fill_handle(arena, record, out);
+    tn_arena_fill_handle(arena, record, size_bytes, out);
     leave(arena);
     return TN_OK;
 }
@@ -209,14 +214,13 @@ tn_status tn_arena_allocate(tn_arena *arena, size_t size_bytes, tn_allocation_ha
         TN_REQUIRE(size_bytes == 0, err, TN_OUT_OF_MEMORY, "no machine has %zu bytes", size_bytes);
         out->data = tn_empty_data();
         out->arena = arena;
-        out->slot = TN_RECORD_NONE;
         return TN_OK;
     }
     enter(arena);
     tn_ledger *const record = tn_block_pool_take(&arena->pool, size_bytes);
     if (record != NULL) {
         make_live(arena, record, size_bytes);
-        tn_arena_fill_handle(arena, record, out);
+        tn_arena_fill_handle(arena, record, size_bytes, out);
         leave(arena);
         return TN_OK;
     }
@@ -226,8 +230,8 @@ tn_status tn_arena_allocate(tn_arena *arena, size_t size_bytes, tn_allocation_ha
 }
 
 tn_ledger *tn_arena_find(tn_arena *arena, const tn_allocation_handle *handle) {
-    if (!tn_pool_has_index(&arena->pool, handle->slot)) return NULL;
-    tn_ledger *const record = tn_pool_record(&arena->pool, handle->slot);
+    tn_ledger *const record = handle->block;
+    (void)arena; /* records stay where they are while it lives */
     const bool is_held = record->state == TN_BLOCK_LIVE || record->state == TN_BLOCK_LEASED;
     return is_held && record->generation == handle->generation ? record : NULL;
 }
@@ -312,7 +316,7 @@ void tn_arena_state_orphan(tn_arena *arena) {
 }
 
 tn_status tn_arena_return(tn_arena *arena, tn_allocation_handle *handle, bool discard) {
-    if (handle->slot == TN_RECORD_NONE) { /* zero bytes: there is no block */
+    if (handle->block == NULL) { /* zero bytes: there is no block */
         memset(handle, 0, sizeof *handle);
         return TN_OK;
     }
@@ -348,8 +352,8 @@ tn_status tn_arena_free(tn_arena *arena, tn_allocation_handle *handle, tn_error 
                tn_allocator_name(arena->allocator));
     const tn_status status = tn_arena_return(arena, handle, false);
     return status == TN_OK ? TN_OK
-                           : tn_error_set(err, status, "block %u of allocator %s is %s",
-                                          handle->slot, tn_allocator_name(arena->allocator),
+                           : tn_error_set(err, status, "the block of allocator %s is %s",
+                                          tn_allocator_name(arena->allocator),
                                           status == TN_DEAD ? "returned already" : "exported");
 }
 
@@ -371,7 +375,7 @@ tn_status tn_allocation_handle_release(tn_allocation_handle *handle, tn_buffer *
                                        tn_error *err) {
     tn_arena *const arena = handle->arena;
     TN_REQUIRE(arena != NULL, err, TN_DEAD, "the handle was returned already");
-    if (handle->slot == TN_RECORD_NONE) {
+    if (handle->block == NULL) {
         *out = (tn_buffer){.data = handle->data, .ledger = tn_empty_ledger()};
         memset(handle, 0, sizeof *handle);
         return TN_OK;
@@ -381,30 +385,29 @@ tn_status tn_allocation_handle_release(tn_allocation_handle *handle, tn_buffer *
     const bool is_live = record != NULL && record->state == TN_BLOCK_LIVE;
     if (is_live) record->generation++; /* copies of the handle are stale now */
     leave(arena);
-    TN_REQUIRE(is_live, err, TN_DEAD, "block %u was returned or exported already", handle->slot);
+    TN_REQUIRE(is_live, err, TN_DEAD, "the block was returned or exported already");
     *out = (tn_buffer){.data = handle->data, .size_bytes = handle->size_bytes, .ledger = record};
     memset(handle, 0, sizeof *handle);
     return TN_OK;
 }
 
-bool tn_arena_revive(tn_arena *arena, uint32_t slot, uint32_t generation, size_t size_bytes,
+bool tn_arena_revive(tn_arena *arena, tn_ledger *block, uint32_t generation, size_t size_bytes,
                      tn_allocation_handle *out) {
     enter(arena);
     const bool is_there =
-        !arena->is_closed && tn_block_pool_take_slot(&arena->pool, slot, generation);
+        !arena->is_closed && tn_block_pool_take_given(&arena->pool, block, generation);
     if (is_there) {
-        tn_ledger *const record = tn_pool_record(&arena->pool, slot);
-        make_live(arena, record, size_bytes);
-        tn_arena_fill_handle(arena, record, out);
+        make_live(arena, block, size_bytes);
+        tn_arena_fill_handle(arena, block, size_bytes, out);
     }
     leave(arena);
     return is_there;
 }
 
-void tn_arena_drop_slot(tn_arena *arena, uint32_t slot, uint32_t generation) {
+void tn_arena_drop_retained(tn_arena *arena, tn_ledger *block, uint32_t generation) {
     tn_pool_chain chain = TN_POOL_CHAIN_EMPTY;
     enter(arena);
-    tn_block_pool_drop_slot(&arena->pool, slot, generation, &chain);
+    tn_block_pool_drop_given(&arena->pool, block, generation, &chain);
     leave(arena);
     tn_arena_give_chain(arena, &chain);
 }

@@ -12,10 +12,10 @@
 static size_t soften(tn_arena *arena) {
     size_t given_bytes = 0;
     if (arena->allocator->source->kind != TN_SOURCE_SYSTEM) return 0;
-    uint32_t index = arena->pool.lru_oldest;
-    while (index != TN_RECORD_NONE) {
-        tn_ledger *const record = tn_pool_record(&arena->pool, index);
-        index = record->link.links.lru_newer;
+    tn_ledger *next = NULL;
+    for (tn_ledger *record = arena->pool.lru_oldest; record != NULL; record = next) {
+        const uint32_t newer = record->link.links.lru_newer;
+        next = newer == TN_RECORD_NONE ? NULL : tn_pool_record(&arena->pool, newer);
         if ((record->u.returned_at_run & TN_RETURNED_SOFTENED) != 0) continue;
         record->u.returned_at_run |= TN_RETURNED_SOFTENED;
         given_bytes += tn_page_source_system_soften(record->data, record->capacity_bytes);
@@ -27,7 +27,7 @@ static size_t soften(tn_arena *arena) {
 static size_t trim_entered(tn_arena *arena, tn_trim_level level, tn_pool_chain *inout_chain) {
     if (level == TN_TRIM_SOFT) return soften(arena);
     tn_block_pool_shrink(&arena->pool, 0, false, inout_chain);
-    arena->pool.largest_capacity_bytes = 0;
+    if (tn_counter_get(&arena->pool.live_count) == 0) arena->pool.largest_capacity_bytes = 0;
     return (size_t)inout_chain->size_bytes;
 }
 

@@ -50,10 +50,10 @@ void tn_arena_state_orphan(tn_arena *arena);
 tn_status tn_arena_return(tn_arena *arena, tn_allocation_handle *handle, bool discard);
 
 /* Makes a given retained block live again, if it is still there, without the waste bound. */
-bool tn_arena_revive(tn_arena *arena, uint32_t slot, uint32_t generation, size_t size_bytes,
+bool tn_arena_revive(tn_arena *arena, tn_ledger *block, uint32_t generation, size_t size_bytes,
                      tn_allocation_handle *out);
 /* Sends a given retained block to the page source, if it is still there. */
-void tn_arena_drop_slot(tn_arena *arena, uint32_t slot, uint32_t generation);
+void tn_arena_drop_retained(tn_arena *arena, tn_ledger *block, uint32_t generation);
 /* Changes the logical size of a live block within its capacity. */
 void tn_arena_resize_live(tn_arena *arena, tn_allocation_handle *handle, size_t size_bytes);
 
@@ -70,7 +70,10 @@ tn_ledger *tn_arena_find(tn_arena *arena, const tn_allocation_handle *handle);
 /* An unused record, growing the records if need be; NULL: out of memory. Not entered. */
 tn_ledger *tn_arena_take_record(tn_arena *arena);
 void tn_arena_give_record(tn_arena *arena, tn_ledger *record);
-void tn_arena_fill_handle(tn_arena *arena, const tn_ledger *record, tn_allocation_handle *out);
+/* `size_bytes` is the record's: given apart, because reading it back from the record right after it
+ * was written there costs as much as the rest of a hit. */
+void tn_arena_fill_handle(tn_arena *arena, const tn_ledger *record, size_t size_bytes,
+                          tn_allocation_handle *out);
 
 /* Checks lists and counters; for assertions and tests. Entered. */
 bool tn_arena_check(const tn_arena *arena);

@@ -127,9 +127,9 @@ static const void *model_allocate(model *m, size_t size_bytes, size_t *out_capac
         m->hits++;
     } else {
         model_replace_undersized(m, *out_capacity_bytes);
+        if (*out_capacity_bytes > m->largest_bytes) m->largest_bytes = *out_capacity_bytes;
     }
     m->class_used_at[model_class(*out_capacity_bytes)] = m->tick;
-    if (*out_capacity_bytes > m->largest_bytes) m->largest_bytes = *out_capacity_bytes;
     m->live_bytes += size_bytes;
     m->live_capacity_bytes += *out_capacity_bytes;
     if (m->live_bytes > m->live_peak_bytes) m->live_peak_bytes = m->live_bytes;
@@ -237,7 +237,7 @@ static void step_settings(const arena_fixture *fixture, model *m, uint32_t choic
     } else {
         (void)tn_arena_trim(fixture->arena, TN_TRIM_HARD);
         model_shrink(m, 0);
-        m->largest_bytes = 0;
+        if (m->live_capacity_bytes == 0) m->largest_bytes = 0;
     }
 }
 

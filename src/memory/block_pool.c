@@ -12,16 +12,14 @@
 #include "memory/block_pool.h"
 
 #include "base/checked_size.h"
+#include "memory/block_pool_hot.h"
 
 #define FITS_TRIED 32
 #define WASTE_BOUND_STEP_BYTES ((size_t)1 << 20)
 
 void tn_block_pool_init(tn_block_pool *pool, uint64_t cap_bytes) {
     tn_counter_set(&pool->cap_bytes, cap_bytes);
-    pool->lru_oldest = TN_RECORD_NONE;
-    pool->lru_newest = TN_RECORD_NONE;
-    pool->first_unused = TN_RECORD_NONE;
-    for (uint32_t i = 0; i < TN_CLASS_COUNT; i++) pool->class_head[i] = TN_RECORD_NONE;
+    pool->first_unused = TN_RECORD_NONE; /* all else is zero */
 }
 
 uint32_t tn_block_pool_next_chunk_records(const tn_block_pool *pool) {
@@ -57,56 +55,6 @@ void tn_block_pool_push_unused(tn_block_pool *pool, tn_ledger *record) {
     pool->first_unused = record->index;
 }
 
-static void link_retained(tn_block_pool *pool, tn_ledger *record) {
-    const uint32_t index = record->index;
-    const uint32_t class_index = record->class_index;
-    const uint32_t head = pool->class_head[class_index];
-    tn_record_links *const links = &record->link.links;
-    links->class_prev = TN_RECORD_NONE;
-    links->class_next = head;
-    if (head != TN_RECORD_NONE) tn_pool_record(pool, head)->link.links.class_prev = index;
-    pool->class_head[class_index] = index;
-    pool->occupied[class_index / 64] |= UINT64_C(1) << (class_index % 64);
-
-    const uint32_t newest = pool->lru_newest;
-    links->lru_newer = TN_RECORD_NONE;
-    links->lru_older = newest;
-    if (newest != TN_RECORD_NONE) {
-        tn_pool_record(pool, newest)->link.links.lru_newer = index;
-    } else {
-        pool->lru_oldest = index;
-    }
-    pool->lru_newest = index;
-}
-
-static void unlink_retained(tn_block_pool *pool, tn_ledger *record) {
-    const tn_record_links links = record->link.links;
-    const uint32_t class_index = record->class_index;
-    if (links.class_prev != TN_RECORD_NONE) {
-        tn_pool_record(pool, links.class_prev)->link.links.class_next = links.class_next;
-    } else {
-        pool->class_head[class_index] = links.class_next;
-        if (links.class_next == TN_RECORD_NONE) {
-            pool->occupied[class_index / 64] &= ~(UINT64_C(1) << (class_index % 64));
-        }
-    }
-    if (links.class_next != TN_RECORD_NONE) {
-        tn_pool_record(pool, links.class_next)->link.links.class_prev = links.class_prev;
-    }
-    if (links.lru_older != TN_RECORD_NONE) {
-        tn_pool_record(pool, links.lru_older)->link.links.lru_newer = links.lru_newer;
-    } else {
-        pool->lru_oldest = links.lru_newer;
-    }
-    if (links.lru_newer != TN_RECORD_NONE) {
-        tn_pool_record(pool, links.lru_newer)->link.links.lru_older = links.lru_older;
-    } else {
-        pool->lru_newest = links.lru_older;
-    }
-    tn_counter_subtract(&pool->retained_bytes, record->capacity_bytes);
-    tn_counter_subtract(&pool->retained_count, 1);
-}
-
 /* The largest capacity that may serve a request. */
 static size_t waste_bound(size_t size_bytes) {
     if (size_bytes >= WASTE_BOUND_STEP_BYTES) return size_bytes + size_bytes / 4;
@@ -114,13 +62,16 @@ static size_t waste_bound(size_t size_bytes) {
 }
 
 /* First class in first..last with a retained block, or TN_CLASS_COUNT. */
-static uint32_t find_class(const tn_block_pool *pool, uint32_t first, uint32_t last) {
+static uint32_t find_class(tn_block_pool *pool, uint32_t first, uint32_t last) {
+    uint64_t skipped = UINT64_MAX << (first % 64);
     for (uint32_t word = first / 64; word <= last / 64; word++) {
-        uint64_t bits = pool->occupied[word];
-        if (word == first / 64) bits &= UINT64_MAX << (first % 64);
-        if (bits == 0) continue;
-        const uint32_t found = word * 64 + (uint32_t)__builtin_ctzll(bits);
-        return found <= last ? found : TN_CLASS_COUNT;
+        for (uint64_t bits = pool->occupied[word] & skipped; bits != 0; bits &= bits - 1) {
+            const uint32_t found = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            if (found > last) return TN_CLASS_COUNT;
+            if (pool->class_head[found] != NULL) return found;
+            pool->occupied[word] &= ~(bits & (~bits + 1));
+        }
+        skipped = UINT64_MAX;
     }
     return TN_CLASS_COUNT;
 }
@@ -130,10 +81,10 @@ static tn_ledger *fit_in_class(const tn_block_pool *pool, uint32_t class_index, 
                                size_t bound_bytes) {
     const size_t exact_bytes = tn_block_capacity(size_bytes);
     tn_ledger *best = NULL;
-    uint32_t index = pool->class_head[class_index];
-    for (int tried = 0; index != TN_RECORD_NONE && tried < FITS_TRIED; tried++) {
-        tn_ledger *const record = tn_pool_record(pool, index);
-        index = record->link.links.class_next;
+    tn_ledger *next = NULL;
+    tn_ledger *record = pool->class_head[class_index];
+    for (int tried = 0; record != NULL && tried < FITS_TRIED; record = next, tried++) {
+        next = tn_pool_record_or_null(pool, record->link.links.class_next);
         if (record->capacity_bytes < size_bytes || record->capacity_bytes > bound_bytes) continue;
         if (best == NULL || record->capacity_bytes < best->capacity_bytes) best = record;
         if (best->capacity_bytes == exact_bytes) break;
@@ -141,7 +92,7 @@ static tn_ledger *fit_in_class(const tn_block_pool *pool, uint32_t class_index, 
     return best;
 }
 
-static tn_ledger *find_fit(const tn_block_pool *pool, size_t size_bytes) {
+tn_ledger *tn_block_pool_find(tn_block_pool *pool, size_t size_bytes) {
     const size_t bound_bytes = waste_bound(size_bytes);
     const uint32_t last_class = tn_size_class_floor(bound_bytes);
     uint32_t class_index = tn_size_class_ceil(size_bytes);
@@ -151,7 +102,7 @@ static tn_ledger *find_fit(const tn_block_pool *pool, size_t size_bytes) {
     }
     while ((class_index = find_class(pool, class_index, last_class)) < TN_CLASS_COUNT) {
         tn_ledger *const fit = class_index < TN_SMALL_CLASS_COUNT
-                                   ? tn_pool_record(pool, pool->class_head[class_index])
+                                   ? pool->class_head[class_index]
                                    : fit_in_class(pool, class_index, size_bytes, bound_bytes);
         if (fit != NULL) return fit;
         class_index++;
@@ -159,51 +110,12 @@ static tn_ledger *find_fit(const tn_block_pool *pool, size_t size_bytes) {
     return NULL;
 }
 
-tn_ledger *tn_block_pool_take(tn_block_pool *pool, size_t size_bytes) {
-    pool->tick++;
-    tn_ledger *const fit = find_fit(pool, size_bytes);
-    if (fit == NULL) {
-        tn_counter_add(&pool->misses, 1);
-        return NULL;
-    }
-    unlink_retained(pool, fit);
-    tn_counter_add(&pool->hits, 1);
-    return fit;
-}
-
-bool tn_block_pool_take_slot(tn_block_pool *pool, uint32_t index, uint32_t generation) {
-    if (!tn_pool_has_index(pool, index)) return false;
-    tn_ledger *const record = tn_pool_record(pool, index);
+bool tn_block_pool_take_given(tn_block_pool *pool, tn_ledger *record, uint32_t generation) {
     if (record->generation != generation || record->state != TN_BLOCK_RETAINED) return false;
     pool->tick++;
-    unlink_retained(pool, record);
+    tn_pool_unlink(pool, record);
     tn_counter_add(&pool->hits, 1);
     return true;
-}
-
-void tn_block_pool_set_live(tn_block_pool *pool, tn_ledger *record, size_t size_bytes) {
-    record->u.size_bytes = size_bytes;
-    record->state = TN_BLOCK_LIVE;
-    pool->class_used_at[record->class_index] = pool->tick;
-    if (record->kind == TN_LEDGER_ARENA && record->capacity_bytes > pool->largest_capacity_bytes) {
-        pool->largest_capacity_bytes = record->capacity_bytes;
-    }
-    tn_counter_add(&pool->live_count, 1);
-    tn_counter_add(&pool->live_bytes, size_bytes);
-    tn_counter_add(&pool->live_capacity_bytes, record->capacity_bytes);
-    tn_counter_raise(&pool->live_peak_bytes, tn_counter_get(&pool->live_bytes));
-    tn_counter_raise(&pool->live_capacity_peak_bytes, tn_counter_get(&pool->live_capacity_bytes));
-}
-
-void tn_block_pool_unset_live(tn_block_pool *pool, tn_ledger *record) {
-    if (record->state == TN_BLOCK_LEASED) {
-        tn_counter_subtract(&pool->leased_count, 1);
-        tn_counter_subtract(&pool->leased_bytes, record->u.size_bytes);
-    }
-    tn_counter_subtract(&pool->live_count, 1);
-    tn_counter_subtract(&pool->live_bytes, record->u.size_bytes);
-    tn_counter_subtract(&pool->live_capacity_bytes, record->capacity_bytes);
-    record->generation++;
 }
 
 void tn_block_pool_discard(tn_block_pool *pool, tn_ledger *record, bool is_eviction,
@@ -218,42 +130,21 @@ void tn_block_pool_discard(tn_block_pool *pool, tn_ledger *record, bool is_evict
 
 static void evict(tn_block_pool *pool, tn_ledger *record, bool is_eviction,
                   tn_pool_chain *inout_chain) {
-    unlink_retained(pool, record);
+    tn_pool_unlink(pool, record);
     tn_block_pool_discard(pool, record, is_eviction, inout_chain);
 }
 
 void tn_block_pool_shrink(tn_block_pool *pool, uint64_t target_bytes, bool is_eviction,
                           tn_pool_chain *inout_chain) {
-    while (pool->lru_oldest != TN_RECORD_NONE &&
-           tn_counter_get(&pool->retained_bytes) > target_bytes) {
-        evict(pool, tn_pool_record(pool, pool->lru_oldest), is_eviction, inout_chain);
+    while (pool->lru_oldest != NULL && tn_counter_get(&pool->retained_bytes) > target_bytes) {
+        evict(pool, pool->lru_oldest, is_eviction, inout_chain);
     }
 }
 
-void tn_block_pool_drop_slot(tn_block_pool *pool, uint32_t index, uint32_t generation,
-                             tn_pool_chain *inout_chain) {
-    if (!tn_pool_has_index(pool, index)) return;
-    tn_ledger *const record = tn_pool_record(pool, index);
+void tn_block_pool_drop_given(tn_block_pool *pool, tn_ledger *record, uint32_t generation,
+                              tn_pool_chain *inout_chain) {
     if (record->generation != generation || record->state != TN_BLOCK_RETAINED) return;
     evict(pool, record, true, inout_chain);
-}
-
-void tn_block_pool_put(tn_block_pool *pool, tn_ledger *record, tn_pool_chain *inout_chain) {
-    const uint64_t cap_bytes = tn_counter_get(&pool->cap_bytes);
-    if (record->capacity_bytes > cap_bytes) {
-        /* it can never be kept; what is kept shall not suffer for it */
-        tn_block_pool_discard(pool, record, true, inout_chain);
-        return;
-    }
-    record->state = TN_BLOCK_RETAINED;
-    record->u.returned_at_run = tn_counter_get(&pool->run_count);
-    link_retained(pool, record);
-    tn_counter_add(&pool->retained_count, 1);
-    tn_counter_add(&pool->retained_bytes, record->capacity_bytes);
-    if (tn_counter_get(&pool->retained_bytes) > cap_bytes) {
-        tn_block_pool_shrink(pool, cap_bytes, true, inout_chain);
-    }
-    tn_counter_raise(&pool->retained_peak_bytes, tn_counter_get(&pool->retained_bytes));
 }
 
 static void release_idle_classes(tn_block_pool *pool, uint32_t below_class,
@@ -262,9 +153,8 @@ static void release_idle_classes(tn_block_pool *pool, uint32_t below_class,
     if (below_class == 0) return;
     while ((class_index = find_class(pool, class_index, below_class - 1)) < TN_CLASS_COUNT) {
         const uint64_t age = pool->tick - pool->class_used_at[class_index];
-        while (age > TN_POOL_RECENT_ALLOCATIONS &&
-               pool->class_head[class_index] != TN_RECORD_NONE) {
-            evict(pool, tn_pool_record(pool, pool->class_head[class_index]), true, inout_chain);
+        while (age > TN_POOL_RECENT_ALLOCATIONS && pool->class_head[class_index] != NULL) {
+            evict(pool, pool->class_head[class_index], true, inout_chain);
         }
         class_index++;
     }
@@ -272,7 +162,7 @@ static void release_idle_classes(tn_block_pool *pool, uint32_t below_class,
 
 void tn_block_pool_replace_undersized(tn_block_pool *pool, size_t capacity_bytes,
                                       tn_pool_chain *inout_chain) {
-    if (pool->lru_oldest == TN_RECORD_NONE) return;
+    if (pool->lru_oldest == NULL) return;
     release_idle_classes(pool, tn_size_class_floor(capacity_bytes), inout_chain);
     if (capacity_bytes <= pool->largest_capacity_bytes) return;
     /* larger than all before it: every retained block is too small */
@@ -282,8 +172,8 @@ void tn_block_pool_replace_undersized(tn_block_pool *pool, size_t capacity_bytes
 }
 
 void tn_block_pool_expire(tn_block_pool *pool, uint32_t window_runs, tn_pool_chain *inout_chain) {
-    while (pool->lru_oldest != TN_RECORD_NONE) {
-        tn_ledger *const oldest = tn_pool_record(pool, pool->lru_oldest);
+    while (pool->lru_oldest != NULL) {
+        tn_ledger *const oldest = pool->lru_oldest;
         const uint64_t returned_at_run = oldest->u.returned_at_run & ~TN_RETURNED_SOFTENED;
         if (returned_at_run + window_runs > tn_counter_get(&pool->run_count)) return;
         evict(pool, oldest, true, inout_chain);
@@ -293,19 +183,16 @@ void tn_block_pool_expire(tn_block_pool *pool, uint32_t window_runs, tn_pool_cha
 /* Walks the list of one class; false when a link or a record is wrong. */
 static bool check_class(const tn_block_pool *pool, uint32_t class_index, uint64_t *inout_count) {
     uint32_t before = TN_RECORD_NONE;
-    uint32_t index = pool->class_head[class_index];
+    const tn_ledger *record = pool->class_head[class_index];
     const bool is_marked = (pool->occupied[class_index / 64] >> (class_index % 64) & 1) != 0;
-    if (is_marked != (index != TN_RECORD_NONE)) return false;
-    while (index != TN_RECORD_NONE) {
-        if (!tn_pool_has_index(pool, index)) return false;
-        const tn_ledger *const record = tn_pool_record(pool, index);
-        if (record->link.links.class_prev != before || record->state != TN_BLOCK_RETAINED) {
-            return false;
-        }
+    if (record != NULL && !is_marked) return false;
+    while (record != NULL) {
+        const tn_record_links links = record->link.links;
+        if (links.class_prev != before || record->state != TN_BLOCK_RETAINED) return false;
         if (record->class_index != class_index || tn_ref_count_get(&record->refs) != 0)
             return false;
-        before = index;
-        index = record->link.links.class_next;
+        before = record->index;
+        record = tn_pool_record_or_null(pool, links.class_next);
         (*inout_count)++;
     }
     return true;
@@ -313,13 +200,11 @@ static bool check_class(const tn_block_pool *pool, uint32_t class_index, uint64_
 
 static bool check_lru(const tn_block_pool *pool, uint64_t expected_count) {
     uint64_t count = 0;
-    uint32_t before = TN_RECORD_NONE;
-    uint32_t index = pool->lru_oldest;
-    while (index != TN_RECORD_NONE) {
-        const tn_ledger *const record = tn_pool_record(pool, index);
-        if (record->link.links.lru_older != before) return false;
-        before = index;
-        index = record->link.links.lru_newer;
+    const tn_ledger *before = NULL;
+    for (const tn_ledger *at = pool->lru_oldest; at != NULL;) {
+        if (tn_pool_record_or_null(pool, at->link.links.lru_older) != before) return false;
+        before = at;
+        at = tn_pool_record_or_null(pool, at->link.links.lru_newer);
         count++;
     }
     return before == pool->lru_newest && count == expected_count;

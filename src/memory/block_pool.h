@@ -20,13 +20,13 @@
 typedef _Atomic uint64_t tn_pool_counter;
 
 typedef struct tn_block_pool {
-    uint64_t occupied[TN_POOL_BITMAP_WORDS]; /* classes with a retained block */
+    uint64_t occupied[TN_POOL_BITMAP_WORDS]; /* classes that may have a retained block */
     uint64_t tick;                           /* requests so far */
-    uint32_t lru_oldest;
-    uint32_t lru_newest;
+    tn_ledger *lru_oldest;
+    tn_ledger *lru_newest;
     uint32_t first_unused; /* list of unused records through class_next */
     uint32_t chunk_count;
-    uint64_t largest_capacity_bytes; /* of any block since the last full trim */
+    uint64_t largest_capacity_bytes; /* of any block made since nothing was left */
     tn_pool_counter cap_bytes;
     tn_pool_counter run_count;
     tn_pool_counter live_bytes;
@@ -48,7 +48,7 @@ typedef struct tn_block_pool {
     tn_pool_counter copied_bytes;
     tn_pool_counter adopted;
     tn_ledger *chunks[TN_POOL_CHUNK_MAX]; /* owned by the arena */
-    uint32_t class_head[TN_CLASS_COUNT];
+    tn_ledger *class_head[TN_CLASS_COUNT];
     uint64_t class_used_at[TN_CLASS_COUNT]; /* tick of the last block taken from or made for it */
 } tn_block_pool;
 
@@ -105,26 +105,19 @@ tn_ledger *tn_block_pool_pop_unused(tn_block_pool *pool);
 /* Makes every handle on the record stale. */
 void tn_block_pool_push_unused(tn_block_pool *pool, tn_ledger *record);
 
-/* Takes the smallest retained block that fits `size_bytes` within the waste bound off its lists;
- * NULL: a miss. Counts the request. */
-tn_ledger *tn_block_pool_take(tn_block_pool *pool, size_t size_bytes);
+/* The smallest retained block that fits `size_bytes` within the waste bound, still on its lists;
+ * NULL: none. */
+tn_ledger *tn_block_pool_find(tn_block_pool *pool, size_t size_bytes);
 /* Takes one given retained block; false when it is not there any more. */
-bool tn_block_pool_take_slot(tn_block_pool *pool, uint32_t index, uint32_t generation);
+bool tn_block_pool_take_given(tn_block_pool *pool, tn_ledger *record, uint32_t generation);
 
 /* Sends one given retained block to the page source, if it is still there. */
-void tn_block_pool_drop_slot(tn_block_pool *pool, uint32_t index, uint32_t generation,
-                             tn_pool_chain *inout_chain);
+void tn_block_pool_drop_given(tn_block_pool *pool, tn_ledger *record, uint32_t generation,
+                              tn_pool_chain *inout_chain);
 
 /* Before a new block of `capacity_bytes` is made: releases blocks that were too small. */
 void tn_block_pool_replace_undersized(tn_block_pool *pool, size_t capacity_bytes,
                                       tn_pool_chain *inout_chain);
-/* Counts a block that was made for a miss, or a slab that left the lists and is live again. */
-void tn_block_pool_set_live(tn_block_pool *pool, tn_ledger *record, size_t size_bytes);
-
-/* A block that is not live any more (its counters already taken off) goes on the free lists, then
- * the cap is enforced. */
-void tn_block_pool_put(tn_block_pool *pool, tn_ledger *record, tn_pool_chain *inout_chain);
-void tn_block_pool_unset_live(tn_block_pool *pool, tn_ledger *record);
 /* Sends a block that is on no list to the page source. */
 void tn_block_pool_discard(tn_block_pool *pool, tn_ledger *record, bool is_eviction,
                            tn_pool_chain *inout_chain);

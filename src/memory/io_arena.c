@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "memory/arena_state.h"
+#include "memory/block_pool_hot.h"
 #include "memory/fault.h"
 
 struct tn_io_arena {
@@ -113,7 +114,7 @@ tn_status tn_io_arena_adopt(tn_io_arena *arena, const tn_foreign_memory *foreign
         fill_adopted(state, record, foreign);
         tn_counter_add(&state->pool.adopted, 1);
         tn_block_pool_set_live(&state->pool, record, foreign->size_bytes);
-        tn_arena_fill_handle(state, record, out);
+        tn_arena_fill_handle(state, record, foreign->size_bytes, out);
         tn_arena_leave(state);
         return TN_OK;
     }

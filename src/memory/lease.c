@@ -21,7 +21,7 @@ tn_status tn_io_arena_export(tn_io_arena *arena, tn_allocation_handle *handle, t
     TN_REQUIRE(handle->arena == state, err, TN_INVALID_ARGUMENT,
                "a block of %zu bytes of another arena cannot be exported by this one",
                handle->size_bytes);
-    if (handle->slot == TN_RECORD_NONE) {
+    if (handle->block == NULL) {
         *out = lease_of(tn_empty_ledger());
         memset(handle, 0, sizeof *handle);
         return TN_OK;
@@ -35,8 +35,8 @@ tn_status tn_io_arena_export(tn_io_arena *arena, tn_allocation_handle *handle, t
         tn_counter_add(&state->pool.leased_bytes, record->u.size_bytes);
     }
     tn_arena_leave(state);
-    TN_REQUIRE(record != NULL, err, TN_DEAD, "block %u was returned already", handle->slot);
-    TN_REQUIRE(is_live, err, TN_BUSY, "block %u is exported already", handle->slot);
+    TN_REQUIRE(record != NULL, err, TN_DEAD, "the block was returned already");
+    TN_REQUIRE(is_live, err, TN_BUSY, "the block is exported already");
     *out = lease_of(record);
     memset(handle, 0, sizeof *handle);
     return TN_OK;
@@ -87,7 +87,7 @@ tn_status tn_io_lease_export_handle(tn_io_lease **take_lease, tn_allocation_hand
     record->generation++; /* handles from before the export are stale */
     tn_counter_subtract(&state->pool.leased_count, 1);
     tn_counter_subtract(&state->pool.leased_bytes, record->u.size_bytes);
-    tn_arena_fill_handle(state, record, out);
+    tn_arena_fill_handle(state, record, record->u.size_bytes, out);
     tn_arena_leave(state);
     *take_lease = NULL;
     return TN_OK;

@@ -1,8 +1,8 @@
 /* The slab: one block of an arena that every plan of a context uses from its start. Between runs it
- * waits among the retained blocks, remembered by slot and generation, so that cap, trim and reclaim
- * treat it like any other and its absence is noticed. It grows when a plan is larger, and shrinks
- * when a whole window of runs did not need its size; both mean giving the old block up first, so
- * two slabs never exist at once. */
+ * waits among the retained blocks, remembered by record and generation, so that cap, trim and
+ * reclaim treat it like any other and its absence is noticed. It grows when a plan is larger, and
+ * shrinks when a whole window of runs did not need its size; both mean giving the old block up
+ * first, so two slabs never exist at once. */
 #include <string.h>
 
 #include "base/checked_size.h"
@@ -12,7 +12,6 @@
 void tn_slab_init(tn_slab *slab, tn_arena *arena, uint32_t window_runs) {
     memset(slab, 0, sizeof *slab);
     slab->arena = arena;
-    slab->retained_slot = TN_RECORD_NONE;
     slab->window_runs = window_runs == 0 ? arena->window_runs : window_runs;
     if (slab->window_runs > TN_SLAB_WINDOW_MAX) slab->window_runs = TN_SLAB_WINDOW_MAX;
 }
@@ -26,17 +25,18 @@ static size_t largest_of_window(const tn_slab *slab) {
 }
 
 static void forget(tn_slab *slab) {
-    slab->retained_slot = TN_RECORD_NONE;
+    slab->retained_block = NULL;
     slab->retained_capacity_bytes = 0;
 }
 
 /* The waiting block, if it is still there and large enough; else it is given up. */
 static bool revive(tn_slab *slab, size_t size_bytes) {
-    if (slab->retained_slot == TN_RECORD_NONE) return false;
+    if (slab->retained_block == NULL) return false;
     const bool is_live = size_bytes <= slab->retained_capacity_bytes &&
-                         tn_arena_revive(slab->arena, slab->retained_slot,
+                         tn_arena_revive(slab->arena, slab->retained_block,
                                          slab->retained_generation, size_bytes, &slab->handle);
-    if (!is_live) tn_arena_drop_slot(slab->arena, slab->retained_slot, slab->retained_generation);
+    if (!is_live)
+        tn_arena_drop_retained(slab->arena, slab->retained_block, slab->retained_generation);
     forget(slab);
     return is_live;
 }
@@ -89,7 +89,7 @@ void tn_slab_end_run(tn_slab *slab) {
     const bool discard = is_oversized(slab);
     tn_allocation_handle *const handle = &slab->handle;
     if (handle->arena == NULL) return;
-    slab->retained_slot = discard ? TN_RECORD_NONE : handle->slot;
+    slab->retained_block = discard ? NULL : handle->block;
     slab->retained_generation = handle->generation + 1; /* returning makes the old one stale */
     slab->retained_capacity_bytes = handle->capacity_bytes;
     (void)tn_arena_return(slab->arena, handle, discard);
@@ -103,8 +103,8 @@ void tn_slab_deinit(tn_slab *slab) {
     if (slab->arena == NULL) return;
     if (slab->handle.arena != NULL) {
         (void)tn_arena_return(slab->arena, &slab->handle, true);
-    } else if (slab->retained_slot != TN_RECORD_NONE) {
-        tn_arena_drop_slot(slab->arena, slab->retained_slot, slab->retained_generation);
+    } else if (slab->retained_block != NULL) {
+        tn_arena_drop_retained(slab->arena, slab->retained_block, slab->retained_generation);
     }
     memset(slab, 0, sizeof *slab);
 }

@@ -496,6 +496,14 @@ static void model_bytes_take_external_data_from_the_folder_given(void **state) {
 
     assert_true(tn_model_graph(model)->initializers[1].is_mapped);
     tn_model_release(model);
+
+    /* a file may be given another folder too */
+    const folder elsewhere = make_folder();
+    write_file(elsewhere.model_path, message, (size_t)size_bytes);
+    ASSERT_STATUS(TN_IO, tn_model_load_file(root, elsewhere.model_path, NULL, &model, NULL));
+    ASSERT_OK(tn_model_load_file(root, elsewhere.model_path, &options, &model, NULL));
+    tn_model_release(model);
+    end_folder(&elsewhere);
     end_root(root);
     end_folder(&f);
 }
@@ -566,6 +574,45 @@ static void model_file_faults_name_the_file(void **state) {
 
     end_root(root);
     end_folder(&f);
+}
+
+static void model_file_that_cannot_be_mapped_or_read_is_refused(void **state) {
+    (void)state;
+    /* regular by its mode, a page long by its size, and neither in truth */
+    static const char path[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+    const tn_model_options copy = {.struct_size = sizeof copy, .copy_file = true};
+    if (access(path, R_OK) != 0) skip();
+    tn_allocator *root = make_root();
+    tn_model *model = NULL;
+    tn_error err = {0};
+
+    ASSERT_STATUS(TN_IO, tn_model_load_file(root, path, NULL, &model, &err));
+    assert_non_null(strstr(err.message, "map"));
+    ASSERT_STATUS(TN_IO, tn_model_load_file(root, path, &copy, &model, &err));
+    assert_non_null(strstr(err.message, "ended after"));
+
+    end_root(root);
+}
+
+static void model_before_opsets_imports_the_first(void **state) {
+    (void)state;
+    const proto node = proto_node("Relu", "x", "y");
+    proto graph = proto_graph("y");
+    proto message = {.size_bytes = 0};
+    tn_allocator *root = make_root();
+    tn_model *model = NULL;
+    proto_put(&graph, 1, &node);
+    proto_put_int(&message, 1, 2);
+    proto_put(&message, 7, &graph);
+
+    ASSERT_OK(load(root, &message, &model, NULL));
+
+    const tn_model_info *info = tn_model_get_info(model);
+    assert_int_equal(info->opset_count, 1);
+    assert_int_equal(info->opsets[0].version, 1);
+    assert_int_equal(info->opsets[0].domain.size_bytes, 0);
+    tn_model_release(model);
+    end_root(root);
 }
 
 static void model_bad_arguments_are_refused(void **state) {
@@ -668,6 +715,8 @@ int main(void) {
         T(model_lives_until_the_last_reference),
         T(model_past_limit_returns_limit_and_leaves_no_trace),
         T(model_file_faults_name_the_file),
+        T(model_file_that_cannot_be_mapped_or_read_is_refused),
+        T(model_before_opsets_imports_the_first),
         T(model_bad_arguments_are_refused),
         T(model_no_prefix_is_a_model),
         T(model_load_survives_every_allocation_failure),

@@ -15,6 +15,7 @@
 
 typedef struct fold {
     tn_ir *ir;
+    tn_bump trial; /* scratch and outputs of one node; reset after it */
     size_t limit_bytes;
     bool changed;
     bool out_of_memory;
@@ -23,7 +24,7 @@ typedef struct fold {
 
 static void *get_from_ir(void *ctx, size_t size_bytes) {
     fold *f = ctx;
-    void *data = tn_bump_get(&f->ir->bump, tn_size_max(size_bytes, 64));
+    void *data = tn_bump_get(&f->trial, tn_size_max(size_bytes, 64));
     if (data == NULL) f->out_of_memory = true;
     return data;
 }
@@ -49,16 +50,24 @@ static tn_status align_inputs(tn_ir *ir, const tn_ir_node *node, tn_error *err) 
     return TN_OK;
 }
 
-static void become_constants(tn_ir *ir, tn_ir_node *node) {
+/* Outputs move from the trial's memory into the session's weights. */
+static tn_status become_constants(fold *f, tn_ir_node *node) {
     for (uint32_t i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == TN_NO_VALUE) continue;
-        tn_ir_value *value = &ir->values[node->outputs[i]];
+        tn_ir_value *value = &f->ir->values[node->outputs[i]];
+        size_t size_bytes = 0;
+        TN_TRY(tn_fact_size_bytes(&value->fact, &size_bytes, f->err));
+        void *kept = tn_bump_get(&f->ir->data, tn_size_max(size_bytes, 16));
+        if (kept == NULL) return tn_ir_no_memory(f->ir, f->err);
+        if (size_bytes > 0) memcpy(kept, value->fact.data, size_bytes);
+        value->fact.data = kept;
         value->role = TN_IR_CONSTANT;
         value->producer = TN_NO_NODE;
         value->fact.is_constant = true;
         value->is_inner_constant = true;
     }
     node->is_dead = true;
+    return TN_OK;
 }
 
 /* Output 0 is input 0's bytes under another shape: no copy, and large weights stay in the file. */
@@ -112,13 +121,17 @@ static tn_status fold_node(fold *f, uint32_t index, const tn_node_facts *facts) 
                              .output_limit_bytes = f->limit_bytes};
     tn_error err;
     const tn_status status = tn_op_run(&call, &err);
-    if (status == TN_LIMIT) return TN_OK; /* left to run time */
+    if (status == TN_LIMIT) { /* left to run time */
+        tn_bump_reset(&f->trial);
+        return TN_OK;
+    }
     if (status != TN_OK) {
         if (f->err != NULL) *f->err = err;
         tn_error_set_node(f->err, node->name_text);
         return status;
     }
-    become_constants(ir, node);
+    TN_TRY(become_constants(f, node));
+    tn_bump_reset(&f->trial);
     f->changed = true;
     return TN_OK;
 }
@@ -200,15 +213,20 @@ static tn_status fold_block(fold *f, uint32_t block) {
     return TN_OK;
 }
 
+static tn_status fold_all(fold *f) {
+    do {
+        f->changed = false;
+        /* outer blocks have lower numbers, so what a branch captures is inferred before it */
+        for (uint32_t b = 0; b < f->ir->block_count; b++) TN_TRY(fold_block(f, b));
+    } while (f->changed);
+    return TN_OK;
+}
+
 tn_status tn_ir_fold(tn_ir *ir, size_t limit_bytes, tn_error *err) {
     fold f = {.ir = ir, .limit_bytes = limit_bytes, .err = err};
-    const size_t before_bytes = ir->bump.used_bytes;
-    do {
-        f.changed = false;
-        /* outer blocks have lower numbers, so what a branch captures is inferred before it */
-        for (uint32_t b = 0; b < ir->block_count; b++) TN_TRY(fold_block(&f, b));
-    } while (f.changed);
-    ir->folded_bytes += ir->bump.used_bytes - before_bytes;
-    tn_ir_remove_dead(ir);
-    return TN_OK;
+    f.trial.allocator = ir->bump.allocator;
+    const tn_status status = fold_all(&f);
+    tn_bump_deinit(&f.trial);
+    if (status == TN_OK) tn_ir_remove_dead(ir);
+    return status;
 }

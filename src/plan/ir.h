@@ -61,7 +61,8 @@ typedef struct tn_ir_block {
 } tn_ir_block;
 
 typedef struct tn_ir {
-    tn_bump bump;
+    tn_bump bump;          /* the form itself */
+    tn_bump data;          /* contents of folded constants: weights of the session */
     const tn_model *model; /* borrowed */
     const tn_op_table *const *tables;
     size_t table_count;
@@ -78,11 +79,11 @@ typedef struct tn_ir {
     uint32_t
         *inputs; /* [input_count] value of each declared input; constants when folded as default */
     bool *input_has_default; /* [input_count] an initializer of the same name exists */
-    size_t folded_bytes;     /* made by constant folding */
 } tn_ir;
 
 typedef struct tn_ir_options {
-    tn_allocator *allocator; /* borrowed; charged for everything */
+    tn_allocator *allocator;         /* borrowed; charged for the form */
+    tn_allocator *weights_allocator; /* borrowed; charged for folded constants */
     const tn_op_table *const *tables;
     size_t table_count;
     tn_cpu_features cpu;

@@ -519,6 +519,7 @@ tn_status tn_ir_create(const tn_model *model, const tn_ir_options *options, tn_i
     TN_REQUIRE_GOTO(ir != NULL && b != NULL, cleanup, err, TN_OUT_OF_MEMORY,
                     "a plan needs %zu bytes to begin with", sizeof *ir + sizeof *b);
     ir->bump.allocator = options->allocator;
+    ir->data.allocator = options->weights_allocator;
     ir->model = model;
     ir->tables = options->tables;
     ir->table_count = options->table_count;
@@ -544,6 +545,7 @@ cleanup:
 void tn_ir_destroy(tn_ir *ir) {
     if (ir == NULL) return;
     tn_allocator *allocator = ir->bump.allocator;
+    tn_bump_deinit(&ir->data);
     tn_bump_deinit(&ir->bump);
     tn_allocator_free(allocator, ir);
 }

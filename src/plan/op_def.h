@@ -210,6 +210,15 @@ struct tn_op_def {
      * these facts. */
     bool (*view_offset)(const tn_node_facts *node, uint32_t slot, size_t *out_offset_bytes);
 
+    /* y = scale[c] * x + shift[c] along axis 1: fills both [channels] when the node is that for
+     * these facts (all inputs but 0 constant), else answers false. NULL: never. */
+    bool (*as_affine)(const tn_node_facts *node, size_t channels, float *scale, float *shift);
+
+    /* Linear in weights whose axis 0 counts output channels, with an optional bias: such a node can
+     * take in an affine that follows it. 0: no. */
+    uint8_t affine_weight_input;
+    uint8_t affine_bias_input;
+
     const char *notes; /* one line for the operators table; NULL: none */
 };
 

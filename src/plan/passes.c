@@ -2,8 +2,7 @@
 #include "plan/passes.h"
 
 tn_status tn_ir_run_passes(tn_ir *ir, const tn_pass_options *options, tn_error *err) {
-    (void)options;
-    (void)err;
+    TN_TRY(tn_pass_fold_affine(ir, options, err));
     tn_ir_remove_dead(ir);
     return TN_OK;
 }

@@ -132,6 +132,7 @@ static tn_status create_form(tn_session *session, const bool *fed, tn_session_fo
     form->fed_inputs = (bool *)(form + 1);
     memcpy(form->fed_inputs, fed, session->input_count * sizeof *fed);
     const tn_ir_options options = {.allocator = session->plan_allocator,
+                                   .weights_allocator = session->weights_allocator,
                                    .tables = session->tables,
                                    .table_count = session->table_count,
                                    .cpu = session->environment->cpu,

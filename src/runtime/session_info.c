@@ -309,6 +309,7 @@ size_t tn_model_missing_ops(const tn_model *model, char *text, size_t capacity_b
     size_t table_count = 0;
     const tn_op_table *const *tables = tn_registry_tables(&table_count);
     const tn_ir_options options = {.allocator = tn_model_allocator(model),
+                                   .weights_allocator = tn_model_allocator(model),
                                    .tables = tables,
                                    .table_count = table_count,
                                    .cpu = TN_CPU_PORTABLE,

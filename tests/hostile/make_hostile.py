@@ -834,6 +834,14 @@ def newer_opset(folder):
 
 
 @case("OK")
+def first_ir_version_without_opset(folder):
+    model = simple_model()
+    model.ir_version = 1
+    del model.opset_import[:]
+    save(folder, model)
+
+
+@case("OK")
 def unknown_fields(folder):
     unknown = field(999, b"new") + int_field(1000, 1) + varint(1001 << 3 | 5) + bytes(4)
     save(folder, model_bytes(unknown) + unknown)

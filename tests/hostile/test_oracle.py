@@ -115,6 +115,71 @@ def test_every_type_and_field_is_read_alike(probe, tmp_path):
         assert seen[str(path)] == oracle.dump(path)
 
 
+def attributes_of_every_type():
+    """One attribute of each type, and the lists empty, single and longer."""
+    tensor = helper.make_tensor("t", TensorProto.FLOAT, [2], [1.0, -2.0])
+    sparse = onnx.SparseTensorProto(dims=[3])
+    sparse.values.CopyFrom(helper.make_tensor("v", TensorProto.FLOAT, [1], [5.0]))
+    sparse.indices.CopyFrom(helper.make_tensor("i", TensorProto.INT64, [1], [2]))
+    relu = helper.make_node("Relu", ["x"], ["inner"])
+    graph = helper.make_graph([relu], "body", [], [make_hostile.value("inner")])
+    types = [
+        helper.make_tensor_type_proto(TensorProto.INT64, [2, "n", None]),
+        helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None)),
+        helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.BOOL, [])),
+        helper.make_map_type_proto(
+            TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.DOUBLE, [1])
+        ),
+        helper.make_sparse_tensor_type_proto(TensorProto.FLOAT, [4, 4]),
+    ]
+    kind = onnx.AttributeProto
+    yield kind(name="f", type=kind.FLOAT, f=-0.5)
+    yield kind(name="i", type=kind.INT, i=-(1 << 63))
+    yield kind(name="s", type=kind.STRING, s=b"\xff text")
+    yield kind(name="t", type=kind.TENSOR, t=tensor)
+    yield kind(name="g", type=kind.GRAPH, g=graph)
+    yield kind(name="st", type=kind.SPARSE_TENSOR, sparse_tensor=sparse)
+    yield kind(name="tp", type=kind.TYPE_PROTO, tp=types[0])
+    for count in (0, 1, 3):
+        yield kind(name=f"f{count}", type=kind.FLOATS, floats=[0.1, float("inf"), -0.0][:count])
+        yield kind(name=f"i{count}", type=kind.INTS, ints=[7, -1, 1 << 40][:count])
+        yield kind(name=f"s{count}", type=kind.STRINGS, strings=[b"", b"a", b"\0"][:count])
+        yield kind(name=f"t{count}", type=kind.TENSORS, tensors=[tensor] * count)
+        yield kind(name=f"g{count}", type=kind.GRAPHS, graphs=[graph] * count)
+        yield kind(name=f"st{count}", type=kind.SPARSE_TENSORS, sparse_tensors=[sparse] * count)
+    yield kind(name="tps", type=kind.TYPE_PROTOS, type_protos=types)
+
+
+def test_every_attribute_type_is_read_alike(probe, tmp_path):
+    attributes = list(attributes_of_every_type())
+    model = make_hostile.simple_model()
+    node = model.graph.node[0]
+    node.attribute.extend(attributes)
+    node.overload = "special"
+    for attribute in attributes:
+        bare = model.graph.node.add(op_type="Bare", output=[f"bare_{attribute.name}"], input=["x"])
+        if len(attribute.ListFields()) > 2:  # a list without elements has nothing to tell its type
+            bare.attribute.add().CopyFrom(attribute)
+            bare.attribute[0].ClearField("type")
+    function = make_hostile.function("F", [make_hostile.relu("x", "y")], attribute=["needed"])
+    function.attribute_proto.extend(attributes)
+    function.node[0].attribute.add(
+        name="alpha", ref_attr_name="needed", type=onnx.AttributeProto.FLOAT
+    )
+    function.value_info.append(make_hostile.value("y"))
+    function.overload = "other"
+    model.functions.append(function)
+    model.metadata_props.add(key="author", value="somebody")
+    model.model_version, model.domain, model.producer_version = 3, "test.domain", "1.2"
+    packed = tmp_path / "packed.onnx"
+    packed.write_bytes(model.SerializeToString())
+
+    seen = dump_all(probe, [packed])
+
+    assert seen[str(packed)] == oracle.dump(packed)
+    assert len(seen[str(packed)]) > 100
+
+
 def test_split_messages_are_read_alike(probe, tmp_path):
     model = (SUITE / "node" / "test_if" / "model.onnx").read_bytes()
     proto = onnx.load_from_string(model)

@@ -25,6 +25,7 @@ def test_clean_tree_passes_every_check(tree):
     ("src/python/face.c", '#include "cli/table.h"', "outside"),
     ("include/tenure/new.h", '#include "base/error.h"', "in quotes"),
     ("src/base/low.c", '#include "base/other.c"', "source file"),
+    ("src/base/low.c", '#include "harness.h"', "not named from src/"),
     ("src/odd/low.c", "#include <stdio.h>", "no layer"),
 ])
 def test_include_against_the_order_is_refused(tree, path, line, words):
@@ -43,6 +44,7 @@ def test_include_against_the_order_is_refused(tree, path, line, words):
     ("src/cli/face.c", '#include "cli/table.h"'),
 ])
 def test_include_along_the_order_is_accepted(tree, path, line):
+    tree.write("tests/harness.h", "")
     tree.write(path, f"{line}\n")
 
     assert tree.check("check_layers.py")[0] == 0

@@ -1,6 +1,6 @@
 /* The bodies, with AVX-512. */
 #include "kernels/elementwise/vector_avx512.h"
-#include "kernels/elementwise/vector_math.h"
+#include "kernels/elementwise/vector_math_template.h"
 /* in this order: the template is written in the names that the two above define */
 #include "kernels/elementwise/elementwise_template.h"
 

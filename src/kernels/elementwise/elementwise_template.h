@@ -9,7 +9,7 @@
 #ifndef TN_KERNELS_ELEMENTWISE_TEMPLATE_H
 #define TN_KERNELS_ELEMENTWISE_TEMPLATE_H
 
-#include "kernels/elementwise/bodies.h"
+#include "kernels/elementwise/bodies_template.h"
 #include "kernels/elementwise/elementwise_isa.h"
 
 #define VECTOR_BYTES (TN_VECTOR_LEN * sizeof(float))

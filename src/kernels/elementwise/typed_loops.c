@@ -431,29 +431,29 @@ static void small_to_bool(const tn_loop_args *args) {
 #define SIGNED_ENTRIES(dtype, type, wide, min, max) ENTRY(NEG, dtype)
 #define UNSIGNED_ENTRIES(dtype, type, wide, min, max) \
     ENTRY(SHIFT_LEFT, dtype) ENTRY(SHIFT_RIGHT, dtype)
-#define COMPARE_ENTRIES(dtype, type, wide, min, max) \
-    ENTRY(EQUAL, dtype)                              \
-    ENTRY(LESS, dtype)                               \
-    ENTRY(LESS_OR_EQUAL, dtype)                      \
+/* The formatter indents lists of macros anew each time. */
+/* clang-format off */
+#define COMPARE_ENTRIES(dtype, type, wide, min, max)                                    \
+    ENTRY(EQUAL, dtype) ENTRY(LESS, dtype) ENTRY(LESS_OR_EQUAL, dtype)                  \
     ENTRY(GREATER, dtype) ENTRY(GREATER_OR_EQUAL, dtype) ENTRY(POW, dtype)
-#define INTEGER_ENTRIES(dtype, type, wide, min, max)                                           \
-    ENTRY(ABS, dtype)                                                                          \
-    ENTRY(SIGN, dtype)                                                                         \
-    ENTRY(RELU, dtype)                                                                         \
-    ENTRY(PRELU, dtype)                                                                        \
-    ENTRY(ADD, dtype) ENTRY(SUB, dtype) ENTRY(MUL, dtype) ENTRY(DIV, dtype) ENTRY(FMOD, dtype) \
-        ENTRY(MODULO, dtype) ENTRY(MAX, dtype) ENTRY(MIN, dtype) ENTRY(BITWISE_AND, dtype)     \
-            ENTRY(BITWISE_OR, dtype) ENTRY(BITWISE_XOR, dtype) ENTRY(BITWISE_NOT, dtype)       \
-                ENTRY(CLIP, dtype) ENTRY(SHRINK, dtype)
+#define INTEGER_ENTRIES(dtype, type, wide, min, max)                                    \
+    ENTRY(ABS, dtype) ENTRY(SIGN, dtype) ENTRY(RELU, dtype)                             \
+    ENTRY(PRELU, dtype) ENTRY(ADD, dtype) ENTRY(SUB, dtype)                             \
+    ENTRY(MUL, dtype) ENTRY(DIV, dtype) ENTRY(FMOD, dtype)                              \
+    ENTRY(MODULO, dtype) ENTRY(MAX, dtype) ENTRY(MIN, dtype)                            \
+    ENTRY(BITWISE_AND, dtype) ENTRY(BITWISE_OR, dtype) ENTRY(BITWISE_XOR, dtype)        \
+    ENTRY(BITWISE_NOT, dtype) ENTRY(CLIP, dtype) ENTRY(SHRINK, dtype)
 #define FLOAT_TEST_ENTRIES(dtype, type, wide, min, max) ENTRY(IS_NAN, dtype) ENTRY(IS_INF, dtype)
 #define DOUBLE_ENTRY(body, expression) ENTRY(body, F64)
 
 static const tn_loop_fn loops[TN_BODY_COUNT][TN_DTYPE_COUNT] = {
     SIGNED_TYPES(SIGNED_ENTRIES) UNSIGNED_TYPES(UNSIGNED_ENTRIES) INTEGER_TYPES(INTEGER_ENTRIES)
-        INTEGER_TYPES(COMPARE_ENTRIES) FLOAT_TYPES(COMPARE_ENTRIES) FLOAT_TYPES(FLOAT_TEST_ENTRIES)
-            DOUBLE_UNARY_LIST(DOUBLE_ENTRY) DOUBLE_BINARY_LIST(DOUBLE_ENTRY) ENTRY(CLIP, F64) ENTRY(
-                MODULO, F32) ENTRY(POW, F16) ENTRY(POW, BF16) ENTRY(NOT, BOOL) ENTRY(AND, BOOL)
-                ENTRY(OR, BOOL) ENTRY(XOR, BOOL) ENTRY(EQUAL, BOOL) ENTRY(EQUAL, STRING)};
+    INTEGER_TYPES(COMPARE_ENTRIES) FLOAT_TYPES(COMPARE_ENTRIES) FLOAT_TYPES(FLOAT_TEST_ENTRIES)
+    DOUBLE_UNARY_LIST(DOUBLE_ENTRY) DOUBLE_BINARY_LIST(DOUBLE_ENTRY) ENTRY(CLIP, F64)
+    ENTRY(MODULO, F32) ENTRY(POW, F16) ENTRY(POW, BF16) ENTRY(NOT, BOOL) ENTRY(AND, BOOL)
+    ENTRY(OR, BOOL) ENTRY(XOR, BOOL) ENTRY(EQUAL, BOOL) ENTRY(EQUAL, STRING)
+};
+/* clang-format on */
 
 static tn_loop_fn where_loop(tn_dtype dtype) {
     switch (tn_dtype_bits(dtype)) {

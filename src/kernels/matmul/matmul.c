@@ -5,6 +5,7 @@
 
 #include "base/checked_size.h"
 #include "kernels/common/gemm.h"
+#include "kernels/elementwise/program_run.h"
 #include "kernels/matmul/product.h"
 
 /* Packing formats of this family: base + 2 * instruction set + transposed. */
@@ -30,6 +31,10 @@ typedef struct product_record {
     float alpha;
     float beta;
     bool has_third;
+    bool has_epilogue;
+    uint32_t epilogue_count; /* its operands, from input `first_epilogue` on */
+    uint32_t first_epilogue;
+    tn_program_bound epilogue;
 } product_record;
 
 static tn_status check_matmul(const tn_check_context *ctx, void *params) {
@@ -191,7 +196,8 @@ static tn_status variants(const tn_variant_query *query, tn_variant *out, uint32
         if (isa == NULL) continue;
         tile_f32(&geometry, isa, is_packed, &tiling);
         tn_variant *variant = &out[(*out_count)++];
-        *variant = (tn_variant){.name = names[id], .run = run_f32, .pack_input = 1};
+        *variant = (tn_variant){
+            .name = names[id], .run = run_f32, .pack_input = 1, .takes_epilogue = true};
         if (is_packed) {
             variant->pack_format = (uint16_t)(PACK_FORMAT_BASE + 2 * id + p->transposes_b);
         }
@@ -223,6 +229,28 @@ static void third_strides(const tn_fact *c, product_record *out) {
     out->c_row_stride = rows == 1 ? 0 : (size_t)cols;
 }
 
+/* Operands of an epilogue follow the inputs that the row may have. */
+static tn_status bind_epilogue(const tn_bind_context *ctx, product_record *r) {
+    const tn_program *program = ctx->epilogue;
+    const tn_product_geometry *g = &r->geometry;
+    if (program == NULL || g->batch_count == 0 || g->m == 0 || g->n == 0) return TN_OK;
+    r->has_epilogue = true;
+    r->first_epilogue = ctx->node->op->max_inputs;
+    r->epilogue_count = program->operand_count;
+    const tn_fact *operands[TN_PROGRAM_MAX_OPERANDS];
+    for (uint32_t i = 0; i < r->epilogue_count; i++) {
+        operands[i] = tn_node_input(ctx->node, r->first_epilogue + i);
+    }
+    const tn_program_bind_query query = {.program = program,
+                                         .output = tn_node_output(ctx->node, 0),
+                                         .operands = operands,
+                                         .rows = g->batch_count * g->m,
+                                         .cols = g->n,
+                                         .cpu = ctx->cpu,
+                                         .nontemporal = ctx->nontemporal};
+    return tn_program_bind(&query, &r->epilogue, ctx->err);
+}
+
 static tn_status bind(const tn_bind_context *ctx, void *record) {
     product_record *r = record;
     const product_params *p = ctx->node->params;
@@ -231,7 +259,7 @@ static tn_status bind(const tn_bind_context *ctx, void *record) {
     r->element_bytes = tn_dtype_bits(dtype) / 8;
     r->alpha = p->alpha;
     r->beta = p->beta;
-    third_strides(tn_node_input(ctx->node, 2), r);
+    if (!p->is_plain) third_strides(tn_node_input(ctx->node, 2), r);
     if (ctx->variant->run == run_generic) {
         r->generic = tn_product_generic(dtype);
         tile_generic(&r->geometry, &r->tiling);
@@ -247,7 +275,7 @@ static tn_status bind(const tn_bind_context *ctx, void *record) {
                    r->geometry.k, r->geometry.n);
         r->packed_floats = packed_bytes / sizeof(float);
     }
-    return TN_OK;
+    return bind_epilogue(ctx, r);
 }
 
 /* Matrices in the constant right side. */
@@ -307,6 +335,27 @@ static void finish_f32(const product_record *r, const tn_product_part *part, con
     }
 }
 
+/* The epilogue over one tile that was just written. */
+static void apply_epilogue(const product_record *r, const tn_kernel_context *ctx,
+                           const tn_product_part *part, size_t batch, float *out) {
+    if (!r->has_epilogue) return;
+    const void *operands[TN_PROGRAM_MAX_OPERANDS];
+    for (uint32_t i = 0; i < r->epilogue_count; i++) {
+        operands[i] = tn_kernel_in(ctx, r->first_epilogue + i);
+    }
+    float *at = out + part->row0 * r->geometry.n + part->col0;
+    const tn_program_tile tile = {.in = at,
+                                  .in_row_stride = r->geometry.n,
+                                  .out = at,
+                                  .out_row_stride = r->geometry.n,
+                                  .row0 = batch * r->geometry.m + part->row0,
+                                  .col0 = part->col0,
+                                  .rows = part->rows,
+                                  .cols = part->cols,
+                                  .operands = operands};
+    tn_program_apply(&r->epilogue, &tile);
+}
+
 static tn_status run_f32(const void *record, tn_kernel_context *ctx, uint32_t tile0, uint32_t tile1,
                          uint32_t worker) {
     const product_record *r = record;
@@ -340,6 +389,7 @@ static tn_status run_f32(const void *record, tn_kernel_context *ctx, uint32_t ti
                 .b_is_packed = is_packed};
             tn_gemm_run(r->isa, &task, tn_kernel_scratch(ctx, worker));
             finish_f32(r, &part, c, out);
+            apply_epilogue(r, ctx, &part, batch, out);
         }
     }
     return TN_OK;

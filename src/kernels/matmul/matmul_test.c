@@ -1,5 +1,7 @@
 #include "op_case.h"
 
+#include "kernels/elementwise/program_run.h"
+
 static void matmul_of_two_matrices_gives_the_product(void **state) {
     (void)state;
     static const float a[] = {1, 2, 3, 4, 5, 6};
@@ -172,6 +174,71 @@ static void gemm_refuses_a_third_input_that_does_not_broadcast(void **state) {
     op_case_end(&c);
 }
 
+/* Runs the fastest variant by hand, as a plan would, since nodes that run alone have no epilogue.
+ */
+static void run_with_epilogue(op_case *c, const tn_program *program, float *out) {
+    const tn_node_facts facts = op_case_facts(c);
+    assert_int_equal(c->op->infer(&facts, &c->err), TN_OK);
+    tn_variant variants[TN_MAX_VARIANTS];
+    uint32_t count = 0;
+    const tn_variant_query query = {.node = &facts,
+                                    .cpu = tn_cpu_features_detect(),
+                                    .worker_count = 1,
+                                    .scratch_limit_bytes = SIZE_MAX,
+                                    .epilogue = program};
+    memset(variants, 0, sizeof variants);
+    assert_int_equal(c->op->variants(&query, variants, &count, &c->err), TN_OK);
+    const tn_variant *variant = tn_variant_cheapest_plain(variants, count);
+    assert_true(variant->takes_epilogue);
+    const tn_bind_context bind = {.node = &facts,
+                                  .variant = variant,
+                                  .cpu = query.cpu,
+                                  .worker_count = 1,
+                                  .epilogue = program,
+                                  .err = &c->err};
+    void *record = op_case_get(c, c->op->record_bytes);
+    memset(record, 0, c->op->record_bytes);
+    assert_int_equal(c->op->bind(&bind, record), TN_OK);
+    void *values[] = {(void *)(uintptr_t)c->inputs[0].data, (void *)(uintptr_t)c->inputs[1].data,
+                      (void *)(uintptr_t)c->inputs[2].data, out};
+    static const uint32_t in[] = {0, 1, 2};
+    static const uint32_t out_ids[] = {3};
+    tn_kernel_context ctx = {.values = values,
+                             .in = in,
+                             .out = out_ids,
+                             .worker_scratch = op_case_get(c, variant->worker_scratch_bytes),
+                             .errors = &c->err};
+    assert_int_equal(variant->run(record, &ctx, 0, variant->tile_counts[0], 0), TN_OK);
+}
+
+/* relu(product + bias by column) over part tiles; the operand follows the row's own inputs. */
+static void matmul_applies_an_epilogue_to_its_tiles(void **state) {
+    (void)state;
+    enum { M = 70, N = 203, K = 90 };
+    static float a[M * K], b[K * N], bias[N], expected[M * N], seen[M * N];
+    fill_floats(a, M * K, 8);
+    fill_floats(b, K * N, 9);
+    fill_floats(bias, N, 10);
+    tn_program program = {.operand_count = 1};
+    const tn_program_step add = {.body = TN_BODY_ADD, .source = TN_SOURCE_INPUT, .index = 0};
+    const tn_program_step relu = {.body = TN_BODY_RELU, .source = TN_SOURCE_NONE};
+    assert_true(tn_program_append(&program, &add) && tn_program_append(&program, &relu));
+    op_case c;
+    op_case_begin(&c, "MatMul", 13);
+    op_case_input(&c, TN_DTYPE_F32, a, OP_SHAPE(M, K));
+    op_case_input(&c, TN_DTYPE_F32, b, OP_SHAPE(K, N));
+    ASSERT_OK(op_case_run(&c, -1, 1));
+    memcpy(expected, op_case_output(&c, 0), sizeof expected);
+    for (size_t i = 0; i < M * N; i++) expected[i] = fmaxf(expected[i] + bias[i % N], 0.0F);
+
+    op_case_input(&c, TN_DTYPE_F32, bias, OP_SHAPE(N));
+    ASSERT_OK(op_case_infer(&c, false));
+    run_with_epilogue(&c, &program, seen);
+
+    assert_floats(seen, expected, M * N, 0.0);
+    op_case_end(&c);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         T(matmul_of_two_matrices_gives_the_product),
@@ -181,6 +248,7 @@ int main(void) {
         T(matmul_of_unequal_inner_dims_names_both_shapes),
         T(matmul_of_unknown_shapes_infers_what_is_known),
         T(matmul_gives_equal_bits_for_any_worker_count),
+        T(matmul_applies_an_epilogue_to_its_tiles),
         T(gemm_scales_transposes_and_adds_a_column),
         T(gemm_of_opset_6_needs_its_third_input),
         T(gemm_refuses_a_third_input_that_does_not_broadcast),

@@ -3,7 +3,7 @@
 
 #include "base/checked_size.h"
 
-enum { TILE_NS = 20000, MAX_TILES = 64 };
+enum { TILE_NS = 20000, MAX_TILES = 128 };
 
 static tn_status refuse(const tn_shape *a, const tn_shape *b, tn_error *err) {
     char text_a[160];

@@ -246,6 +246,31 @@ static tn_status bind(const tn_bind_context *ctx, void *record) {
     return describe(ctx->node, is_portable ? TN_CPU_PORTABLE : ctx->cpu, record, ctx->err);
 }
 
+/* Inference with constant f32 statistics is a scale and a shift per channel. */
+static bool as_affine(const tn_node_facts *node, size_t channels, float *scale, float *shift) {
+    const batch_norm_params *p = node->params;
+    if (p->is_training || p->is_per_activation) return false;
+    for (uint32_t i = IN_X + 1; i < INPUTS; i++) {
+        const tn_fact *fact = node->inputs[i];
+        if (fact->dtype != TN_DTYPE_F32 || fact->data == NULL || !tn_fact_is_sized(fact) ||
+            tn_fact_len_elems(fact) != channels) {
+            return false;
+        }
+    }
+    for (size_t c = 0; c < channels; c++) {
+        float values[INPUTS];
+        for (uint32_t i = IN_X + 1; i < INPUTS; i++) {
+            memcpy(&values[i], (const char *)node->inputs[i]->data + c * sizeof(float),
+                   sizeof(float));
+        }
+        const double factor =
+            (double)values[IN_SCALE] / sqrt((double)values[IN_VAR] + (double)p->epsilon);
+        scale[c] = (float)factor;
+        shift[c] = (float)((double)values[IN_BIAS] - (double)values[IN_MEAN] * factor);
+    }
+    return true;
+}
+
 #define FLOATS (TN_TYPE_BIT(F32) | TN_TYPE_BIT(F64) | TN_TYPE_BIT(F16))
 
 static const uint32_t types_1[] = {FLOATS};
@@ -258,7 +283,7 @@ static const uint32_t types_14[] = {FLOATS | TN_TYPE_BIT(BF16)};
         .flags = TN_OP_FOLDABLE, .in_place_mask = 1, .input_types = types, .input_types_count = 1, \
         .same_type_mask = same_types, .params_bytes = sizeof(batch_norm_params),                   \
         .record_bytes = sizeof(batch_norm_record), .check = check_fn, .infer = infer,              \
-        .variants = variants, .bind = bind                                                         \
+        .variants = variants, .bind = bind, .as_affine = as_affine                                 \
     }
 
 static const tn_op_def rows[] = {

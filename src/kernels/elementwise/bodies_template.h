@@ -1,6 +1,6 @@
 /* What every body computes, once for all instruction sets: vectors in, a vector out, `p` the
- * params. Included after one of the vector_*.h and vector_math.h. NaN goes through unless the
- * operator says otherwise. */
+ * params. Included after one of the vector_*.h and vector_math_template.h. NaN goes through unless
+ * the operator says otherwise. */
 #ifndef TN_KERNELS_BODIES_H
 #define TN_KERNELS_BODIES_H
 
