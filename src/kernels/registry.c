@@ -16,6 +16,7 @@
     X(det)                \
     X(dropout)            \
     X(einsum)             \
+    X(fused)              \
     X(gather)             \
     X(generate)           \
     X(grid)               \
