@@ -19,6 +19,7 @@
     X(generate)           \
     X(grid)               \
     X(logic)              \
+    X(loss)               \
     X(matmul)             \
     X(matmul_integer)     \
     X(nms)                \
