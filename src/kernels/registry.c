@@ -31,6 +31,7 @@
     X(reshape)            \
     X(resize)             \
     X(row_norm)           \
+    X(rotary)             \
     X(scatter)            \
     X(select)             \
     X(slice)              \
