@@ -132,9 +132,11 @@ TN_API void tn_arena_get_stats(const tn_arena *arena, tn_arena_stats *out);
 /* Counts one payload copy that could not be avoided. Threads: the arena's rule. */
 TN_API void tn_arena_count_copy(tn_arena *arena, size_t size_bytes);
 /* Begins a run: an execution arena then takes no lock until its end, and belongs to the calling
- * thread. Runs of one execution arena do not overlap; those of an I/O arena may. */
-TN_API void tn_arena_begin_run(tn_arena *arena);
-/* Ends it: honours trims that came meanwhile, and gives back what the window did not use. */
+ * thread. Runs of an I/O arena may overlap.
+ * Errors: TN_BUSY when an execution arena is in a run already; nothing changes. */
+TN_API TN_MUST_USE tn_status tn_arena_begin_run(tn_arena *arena, tn_error *err);
+/* Ends it: an execution arena gives its slab back and honours trims that came meanwhile; blocks
+ * that the window did not use go. */
 TN_API void tn_arena_end_run(tn_arena *arena);
 /* Lends the allocator that the arena charges; borrowed from `arena`. */
 TN_API tn_allocator *tn_arena_allocator(const tn_arena *arena);
@@ -161,7 +163,7 @@ TN_API size_t tn_execution_arena_shrink(tn_execution_arena *arena, uint64_t targ
 TN_API size_t tn_execution_arena_set_retention_cap(tn_execution_arena *arena, uint64_t cap_bytes);
 TN_API void tn_execution_arena_reset_peak(tn_execution_arena *arena);
 TN_API void tn_execution_arena_get_stats(const tn_execution_arena *arena, tn_arena_stats *out);
-TN_API void tn_execution_arena_begin_run(tn_execution_arena *arena);
+TN_API TN_MUST_USE tn_status tn_execution_arena_begin_run(tn_execution_arena *arena, tn_error *err);
 TN_API void tn_execution_arena_end_run(tn_execution_arena *arena);
 /* tn_slab_reserve on the arena's own slab; end_run gives it back. */
 TN_API TN_MUST_USE tn_status tn_execution_arena_reserve_slab(tn_execution_arena *arena,

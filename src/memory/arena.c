@@ -14,21 +14,21 @@
 #include "memory/fault.h"
 #include "memory/poison.h"
 
-static void claim_contended(tn_arena *arena, uint32_t wanted) {
+static void claim_contended(tn_arena *arena) {
     uint32_t seen = TN_CLAIM_IDLE;
     /* acquire: what the last holder did to the pool is seen */
-    while (!atomic_compare_exchange_weak_explicit(&arena->claim, &seen, wanted,
+    while (!atomic_compare_exchange_weak_explicit(&arena->claim, &seen, TN_CLAIM_TAKEN,
                                                   memory_order_acquire, memory_order_relaxed)) {
         seen = TN_CLAIM_IDLE;
         (void)sched_yield(); /* a trim from another thread is at work, for a moment */
     }
 }
 
-static inline void claim(tn_arena *arena, uint32_t wanted) {
+static inline void claim(tn_arena *arena) {
     uint32_t seen = TN_CLAIM_IDLE;
-    if (!atomic_compare_exchange_strong_explicit(&arena->claim, &seen, wanted, memory_order_acquire,
-                                                 memory_order_relaxed)) {
-        claim_contended(arena, wanted);
+    if (!atomic_compare_exchange_strong_explicit(&arena->claim, &seen, TN_CLAIM_TAKEN,
+                                                 memory_order_acquire, memory_order_relaxed)) {
+        claim_contended(arena);
     }
 }
 
@@ -36,7 +36,7 @@ static inline void enter(tn_arena *arena) {
     if (arena->is_shared) {
         tn_lock_acquire(&arena->lock);
     } else if (!arena->is_in_run) {
-        claim(arena, TN_CLAIM_TAKEN);
+        claim(arena);
     }
 }
 
@@ -71,10 +71,6 @@ void tn_arena_enter(tn_arena *arena) {
 
 void tn_arena_leave(tn_arena *arena) {
     leave(arena);
-}
-
-void tn_arena_claim_run(tn_arena *arena) {
-    claim(arena, TN_CLAIM_RUN);
 }
 
 /* A rough last use, for reclaims that choose among arenas. */

@@ -1,6 +1,7 @@
 /* What an arena keeps between uses: caps, trims, windows of runs, and what it gives back when a
  * limit would refuse somebody else. */
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/checked_size.h"
@@ -206,12 +207,27 @@ void tn_arena_get_stats(const tn_arena *arena, tn_arena_stats *out) {
     memcpy(out, &known, struct_size);
 }
 
-void tn_arena_begin_run(tn_arena *arena) {
-    if (arena->is_shared) return;
-    tn_arena_claim_run(arena);
+/* Waits for a trim at work; false when the arena is in a run. */
+static bool claim_run(tn_arena *arena) {
+    uint32_t seen = TN_CLAIM_IDLE;
+    /* acquire: what the last holder did to the pool is seen */
+    while (!atomic_compare_exchange_weak_explicit(&arena->claim, &seen, TN_CLAIM_RUN,
+                                                  memory_order_acquire, memory_order_relaxed)) {
+        if (seen == TN_CLAIM_RUN) return false;
+        seen = TN_CLAIM_IDLE;
+        (void)sched_yield();
+    }
+    return true;
+}
+
+tn_status tn_arena_begin_run(tn_arena *arena, tn_error *err) {
+    if (arena->is_shared) return TN_OK;
+    TN_REQUIRE(claim_run(arena), err, TN_BUSY, "the arena of allocator %s is in a run already",
+               tn_allocator_name(arena->allocator));
     /* relaxed: read by the same thread only */
     atomic_store_explicit(&arena->run_thread, (uintptr_t)pthread_self(), memory_order_relaxed);
     arena->is_in_run = true;
+    return TN_OK;
 }
 
 static void end_run_entered(tn_arena *arena, tn_pool_chain *inout_chain) {
@@ -223,6 +239,7 @@ static void end_run_entered(tn_arena *arena, tn_pool_chain *inout_chain) {
 
 void tn_arena_end_run(tn_arena *arena) {
     tn_pool_chain chain = TN_POOL_CHAIN_EMPTY;
+    if (arena->slab != NULL) tn_slab_end_run(arena->slab);
     tn_arena_enter(arena); /* free in an execution arena: the run is still going on */
     end_run_entered(arena, &chain);
     tn_arena_leave(arena);

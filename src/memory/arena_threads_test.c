@@ -53,7 +53,7 @@ static void scenario_72_eight_threads_drop_outputs_while_runs_go_on(void **state
     }
 
     for (uint32_t run = 0; run < RUNS; run++) {
-        tn_arena_begin_run(fixture.arena);
+        ASSERT_OK(tn_arena_begin_run(fixture.arena, NULL));
         const size_t size_bytes = 100 + run % 7 * 1000;
         tn_allocation_handle handle = take(&fixture, size_bytes);
         ((unsigned char *)handle.data)[0] = (unsigned char)run;
@@ -144,7 +144,7 @@ static void trim_from_another_thread_meets_runs_and_single_requests(void **state
         void *base = NULL;
         const bool is_run = run % 2 == 0;
         if (is_run) {
-            tn_execution_arena_begin_run(fixture.execution);
+            ASSERT_OK(tn_execution_arena_begin_run(fixture.execution, NULL));
             ASSERT_OK(tn_execution_arena_reserve_slab(fixture.execution, 100 * KIB, &base, NULL));
             memset(base, run, 100 * KIB);
         }
@@ -183,7 +183,7 @@ static void trim_of_a_busy_arena_happens_at_the_end_of_its_run(void **state) {
     arena_fixture fixture;
     fixture_init(&fixture, false);
     warm(&fixture, MIB);
-    tn_execution_arena_begin_run(fixture.execution);
+    ASSERT_OK(tn_execution_arena_begin_run(fixture.execution, NULL));
 
     assert_int_equal(trim_elsewhere(&fixture), 0);
     assert_int_equal(stats_of(fixture.arena).retained_bytes, MIB);
