@@ -194,6 +194,8 @@ static tn_status make_block(tn_arena *arena, size_t size_bytes, tn_allocation_ha
     record->kind = TN_LEDGER_ARENA;
     record->class_index = (uint16_t)tn_size_class_floor(capacity_bytes);
     tn_counter_add(&arena->pool.sys_allocs, 1);
+    tn_counter_add(&arena->pool.total_bytes, capacity_bytes);
+    tn_counter_add(&arena->pool.total_count, 1);
     if (capacity_bytes > arena->pool.largest_capacity_bytes) {
         arena->pool.largest_capacity_bytes = capacity_bytes;
     }
@@ -269,12 +271,14 @@ static bool is_dead(const tn_arena *arena) {
 }
 
 /* An adopted block goes to whoever lent it. Entered on entry, not on return. */
-static void give_adopted(tn_arena *arena, tn_ledger *record) {
+__attribute__((noinline)) static void give_adopted(tn_arena *arena, tn_ledger *record) {
     const tn_record_foreign foreign = record->link.foreign;
     void *const data = record->data;
     const size_t size_bytes = record->capacity_bytes;
     tn_allocator *const allocator = tn_allocator_retain(arena->allocator);
     tn_block_pool_unset_live(&arena->pool, record);
+    tn_counter_subtract(&arena->pool.total_bytes, size_bytes);
+    tn_counter_subtract(&arena->pool.total_count, 1);
     tn_block_pool_push_unused(&arena->pool, record);
     const bool dies = is_dead(arena);
     leave(arena);
@@ -286,7 +290,8 @@ static void give_adopted(tn_arena *arena, tn_ledger *record) {
 
 /* Gives up what a return made superfluous. Entered on entry, not on return; the arena may be gone
  * then. `return_count` keeps its state for us while another thread returns its last live block. */
-static void leave_with_chain(tn_arena *arena, const tn_pool_chain *chain) {
+__attribute__((noinline)) static void leave_with_chain(tn_arena *arena,
+                                                       const tn_pool_chain *chain) {
     arena->return_count++;
     leave(arena);
     give_blocks(arena, chain);
@@ -299,7 +304,7 @@ static void leave_with_chain(tn_arena *arena, const tn_pool_chain *chain) {
 }
 
 /* Takes a block off the live ones. Entered on entry, not on return; the arena may be gone then. */
-static void put_back(tn_arena *arena, tn_ledger *record, bool discard) {
+static inline void put_back(tn_arena *arena, tn_ledger *record, bool discard) {
     tn_pool_chain chain = TN_POOL_CHAIN_EMPTY;
     if (record->kind == TN_LEDGER_ADOPTED) {
         give_adopted(arena, record);

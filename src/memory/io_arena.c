@@ -113,6 +113,8 @@ tn_status tn_io_arena_adopt(tn_io_arena *arena, const tn_foreign_memory *foreign
     if (!state->is_closed) {
         fill_adopted(state, record, foreign);
         tn_counter_add(&state->pool.adopted, 1);
+        tn_counter_add(&state->pool.total_bytes, foreign->size_bytes);
+        tn_counter_add(&state->pool.total_count, 1);
         tn_block_pool_set_live(&state->pool, record, foreign->size_bytes);
         tn_arena_fill_handle(state, record, foreign->size_bytes, out);
         tn_arena_leave(state);
