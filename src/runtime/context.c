@@ -132,6 +132,7 @@ tn_status tn_context_begin_run(tn_context *context, tn_error *err) {
     return TN_OK;
 }
 
+/* An execution arena ends its own slab; a single arena's run is counted once. */
 void tn_context_end_run(tn_context *context) {
     tn_arena *io_arena = tn_io_arena_as_arena(context->session->io_arena);
     if (context->execution_arena == NULL) tn_slab_end_run(&context->own_slab);
