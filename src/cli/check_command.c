@@ -89,7 +89,7 @@ static bool compare_one(const cli_args *args, const cli_opened *opened, tn_value
             continue;
         }
         if (read_expected(opened->inputs, equals + 1, &wanted, &err) != TN_OK) {
-            (void)snprintf(why, why_bytes, "%s", err.message);
+            (void)snprintf(why, why_bytes, "%.1000s", err.message);
             return false;
         }
         const bool is_same =
