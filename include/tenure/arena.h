@@ -191,10 +191,10 @@ typedef struct tn_slab {
 /* Prepares a slab over `arena`, without memory yet. `window_runs` 0: the arena's; at most
  * TN_SLAB_WINDOW_MAX. */
 TN_API void tn_slab_init(tn_slab *slab, tn_arena *arena, uint32_t window_runs);
-/* Makes `size_bytes` live and lends the base, aligned to a page from 64 KiB and to 2 MiB from 2 MiB
- * on; contents undefined. A second call in one run may ask for less or the same.
- * Ownership: *out_base is borrowed until tn_slab_end_run.
- * Errors:    TN_BUSY when the run already has a smaller slab; those of tn_arena_allocate. */
+/* Makes `size_bytes` live and lends the base, from the page source `system` aligned to a page
+ * from 64 KiB and to 2 MiB from 2 MiB on; contents undefined. A second call in one run may ask for
+ * less or the same. Ownership: *out_base is borrowed until tn_slab_end_run. Errors:    TN_BUSY when
+ * the run already has a smaller slab; those of tn_arena_allocate. */
 TN_API TN_MUST_USE tn_status tn_slab_reserve(tn_slab *slab, size_t size_bytes, void **out_base,
                                              tn_error *err);
 /* Gives the slab back to its arena's free list; shrinks it at most once per window. */

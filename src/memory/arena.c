@@ -49,6 +49,22 @@ static inline void leave(tn_arena *arena) {
     }
 }
 
+void tn_arena_note(tn_arena *arena, tn_event_kind kind, const tn_ledger *record,
+                   size_t size_bytes) {
+    const tn_event event = {.bytes = size_bytes,
+                            .kind = (uint32_t)kind,
+                            .arena = arena->number,
+                            .class_index = record->class_index,
+                            .value = record->index,
+                            .run = (uint32_t)tn_counter_get(&arena->pool.run_count)};
+    tn_event_record(arena->events, &event);
+}
+
+static inline void note(tn_arena *arena, tn_event_kind kind, const tn_ledger *record,
+                        size_t size_bytes) {
+    if (arena->events != NULL) tn_arena_note(arena, kind, record, size_bytes);
+}
+
 void tn_arena_enter(tn_arena *arena) {
     enter(arena);
 }
@@ -80,8 +96,9 @@ static void give_blocks(tn_arena *arena, const tn_pool_chain *chain) {
         tn_ledger *const record = tn_pool_record(&arena->pool, index);
         const tn_block_request request = block_request(0, record->capacity_bytes);
         index = record->link.links.class_next;
+        note(arena, TN_EVENT_BLOCK_SYS_FREE, record, record->capacity_bytes);
         tn_unpoison(record->data, record->capacity_bytes);
-        tn_node_give_block(arena->allocator, &request, record->data, record->capacity_bytes);
+        tn_node_give_block(arena->allocator, &request, record->data, record->capacity_bytes, NULL);
     }
 }
 
@@ -186,6 +203,7 @@ static tn_status make_block(tn_arena *arena, size_t size_bytes, tn_allocation_ha
     }
     make_live(arena, record, size_bytes);
     tn_arena_fill_handle(arena, record, size_bytes, out);
+    note(arena, TN_EVENT_BLOCK_MISS, record, size_bytes);
     leave(arena);
     return TN_OK;
 }
@@ -221,6 +239,7 @@ tn_status tn_arena_allocate(tn_arena *arena, size_t size_bytes, tn_allocation_ha
     if (record != NULL) {
         make_live(arena, record, size_bytes);
         tn_arena_fill_handle(arena, record, size_bytes, out);
+        note(arena, TN_EVENT_BLOCK_HIT, record, size_bytes);
         leave(arena);
         return TN_OK;
     }
@@ -290,6 +309,7 @@ static void put_back(tn_arena *arena, tn_ledger *record, bool discard) {
         give_adopted(arena, record);
         return;
     }
+    note(arena, TN_EVENT_BLOCK_RETURN, record, record->u.size_bytes);
     tn_debug_fill(record->data, record->u.size_bytes);
     tn_poison(record->data, record->capacity_bytes);
     tn_block_pool_unset_live(&arena->pool, record);
@@ -399,6 +419,7 @@ bool tn_arena_revive(tn_arena *arena, tn_ledger *block, uint32_t generation, siz
     if (is_there) {
         make_live(arena, block, size_bytes);
         tn_arena_fill_handle(arena, block, size_bytes, out);
+        note(arena, TN_EVENT_BLOCK_HIT, block, size_bytes);
     }
     leave(arena);
     return is_there;

@@ -134,7 +134,7 @@ tn_status tn_arena_state_create(tn_allocator *allocator, const tn_arena_options 
         &arena->pool, known.has_retention_cap ? known.retention_cap_bytes : TN_RETENTION_UNLIMITED);
     arena->reclaimer.reclaim = reclaim;
     arena->reclaimer.figures = figures;
-    tn_reclaimer_register(&arena->reclaimer, allocator);
+    arena->number = tn_reclaimer_register(&arena->reclaimer, allocator);
     *out = arena;
     return TN_OK;
 }

@@ -127,13 +127,21 @@ void tn_context_drop(tn_context *context) {
 }
 
 void tn_context_begin_run(tn_context *context) {
-    tn_arena_begin_run(context->arena);
+    if (context->execution_arena != NULL) {
+        tn_execution_arena_begin_run(context->execution_arena);
+    } else {
+        tn_arena_begin_run(context->arena);
+    }
     tn_io_arena_begin_run(context->session->io_arena);
 }
 
 void tn_context_end_run(tn_context *context) {
-    if (context->execution_arena == NULL) tn_slab_end_run(&context->own_slab);
-    tn_arena_end_run(context->arena);
+    if (context->execution_arena != NULL) {
+        tn_execution_arena_end_run(context->execution_arena);
+    } else {
+        tn_slab_end_run(&context->own_slab);
+        tn_arena_end_run(context->arena);
+    }
     tn_io_arena_end_run(context->session->io_arena);
 }
 

@@ -40,6 +40,8 @@ tn_status tn_elementwise_variants(const tn_variant_query *query, tn_variant *out
 size_t tn_elementwise_record_size(const tn_bind_context *ctx);
 tn_status tn_elementwise_bind(const tn_bind_context *ctx, void *record);
 
+bool tn_elementwise_describe(const tn_node_facts *node, tn_body_use *out);
+
 /* Check of opsets 1 to 6: attributes `broadcast` and `axis`. */
 tn_status tn_elementwise_check_legacy(const tn_check_context *ctx, void *params);
 
@@ -67,6 +69,6 @@ tn_loop_fn tn_elementwise_power_loop(tn_dtype base);
 #define TN_ELEMENTWISE_ROW                                                          \
     .min_outputs = 1, .params_bytes = sizeof(tn_elementwise_params),                \
     .variants = tn_elementwise_variants, .record_size = tn_elementwise_record_size, \
-    .bind = tn_elementwise_bind
+    .bind = tn_elementwise_bind, .describe = tn_elementwise_describe
 
 #endif

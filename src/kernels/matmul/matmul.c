@@ -232,13 +232,13 @@ static void third_strides(const tn_fact *c, product_record *out) {
     out->c_row_stride = rows == 1 ? 0 : (size_t)cols;
 }
 
-/* Operands of an epilogue follow the inputs that the row may have. */
+/* Operands of an epilogue follow the own inputs of the node. */
 static tn_status bind_epilogue(const tn_bind_context *ctx, product_record *r) {
     const tn_program *program = ctx->epilogue;
     const tn_product_geometry *g = &r->geometry;
     if (program == NULL || g->batch_count == 0 || g->m == 0 || g->n == 0) return TN_OK;
     r->has_epilogue = true;
-    r->first_epilogue = ctx->node->op->max_inputs;
+    r->first_epilogue = ctx->first_epilogue_input;
     r->epilogue_count = program->operand_count;
     const tn_fact *operands[TN_PROGRAM_MAX_OPERANDS];
     for (uint32_t i = 0; i < r->epilogue_count; i++) {

@@ -195,6 +195,7 @@ static void run_with_epilogue(op_case *c, const tn_program *program, float *out)
                                   .cpu = query.cpu,
                                   .worker_count = 1,
                                   .epilogue = program,
+                                  .first_epilogue_input = 2,
                                   .err = &c->err};
     void *record = op_case_get(c, c->op->record_bytes);
     memset(record, 0, c->op->record_bytes);

@@ -24,7 +24,8 @@ typedef enum tn_resample_nearest {
     TN_NEAREST_ROUND_PREFER_FLOOR,
     TN_NEAREST_ROUND_PREFER_CEIL,
     TN_NEAREST_FLOOR,
-    TN_NEAREST_CEIL
+    TN_NEAREST_CEIL,
+    TN_NEAREST_OUTWARD /* opset 10: down when enlarging, up when shrinking */
 } tn_resample_nearest;
 
 typedef struct tn_resample {

@@ -81,7 +81,7 @@ static tn_status check_mode(const tn_check_context *ctx, resize_params *p) {
 static tn_status upsample_check(const tn_check_context *ctx, void *params) {
     resize_params *p = params;
     p->resample.coordinate = TN_COORDINATE_ASYMMETRIC;
-    p->resample.nearest = TN_NEAREST_FLOOR;
+    p->resample.nearest = TN_NEAREST_OUTWARD;
     p->region_slot = TN_NO_VALUE;
     p->sizes_slot = TN_NO_VALUE;
     p->scales_slot = 1;
