@@ -7,6 +7,7 @@
     X(attention)          \
     X(batch_norm)         \
     X(binary_math)        \
+    X(cast)               \
     X(col2im)             \
     X(concat)             \
     X(control)            \
@@ -14,7 +15,9 @@
     X(conv_transpose)     \
     X(cumulative)         \
     X(det)                \
+    X(dropout)            \
     X(einsum)             \
+    X(fused)              \
     X(gather)             \
     X(generate)           \
     X(grid)               \

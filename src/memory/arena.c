@@ -14,21 +14,21 @@
 #include "memory/fault.h"
 #include "memory/poison.h"
 
-static void claim_contended(tn_arena *arena, uint32_t wanted) {
+static void claim_contended(tn_arena *arena) {
     uint32_t seen = TN_CLAIM_IDLE;
     /* acquire: what the last holder did to the pool is seen */
-    while (!atomic_compare_exchange_weak_explicit(&arena->claim, &seen, wanted,
+    while (!atomic_compare_exchange_weak_explicit(&arena->claim, &seen, TN_CLAIM_TAKEN,
                                                   memory_order_acquire, memory_order_relaxed)) {
         seen = TN_CLAIM_IDLE;
         (void)sched_yield(); /* a trim from another thread is at work, for a moment */
     }
 }
 
-static inline void claim(tn_arena *arena, uint32_t wanted) {
+static inline void claim(tn_arena *arena) {
     uint32_t seen = TN_CLAIM_IDLE;
-    if (!atomic_compare_exchange_strong_explicit(&arena->claim, &seen, wanted, memory_order_acquire,
-                                                 memory_order_relaxed)) {
-        claim_contended(arena, wanted);
+    if (!atomic_compare_exchange_strong_explicit(&arena->claim, &seen, TN_CLAIM_TAKEN,
+                                                 memory_order_acquire, memory_order_relaxed)) {
+        claim_contended(arena);
     }
 }
 
@@ -36,7 +36,7 @@ static inline void enter(tn_arena *arena) {
     if (arena->is_shared) {
         tn_lock_acquire(&arena->lock);
     } else if (!arena->is_in_run) {
-        claim(arena, TN_CLAIM_TAKEN);
+        claim(arena);
     }
 }
 
@@ -49,16 +49,28 @@ static inline void leave(tn_arena *arena) {
     }
 }
 
+void tn_arena_note(tn_arena *arena, tn_event_kind kind, const tn_ledger *record,
+                   size_t size_bytes) {
+    const tn_event event = {.bytes = size_bytes,
+                            .kind = (uint32_t)kind,
+                            .arena = arena->number,
+                            .class_index = record->class_index,
+                            .value = record->index,
+                            .run = (uint32_t)tn_counter_get(&arena->pool.run_count)};
+    tn_event_record(arena->events, &event);
+}
+
+static inline void note(tn_arena *arena, tn_event_kind kind, const tn_ledger *record,
+                        size_t size_bytes) {
+    if (arena->events != NULL) tn_arena_note(arena, kind, record, size_bytes);
+}
+
 void tn_arena_enter(tn_arena *arena) {
     enter(arena);
 }
 
 void tn_arena_leave(tn_arena *arena) {
     leave(arena);
-}
-
-void tn_arena_claim_run(tn_arena *arena) {
-    claim(arena, TN_CLAIM_RUN);
 }
 
 /* A rough last use, for reclaims that choose among arenas. */
@@ -80,8 +92,9 @@ static void give_blocks(tn_arena *arena, const tn_pool_chain *chain) {
         tn_ledger *const record = tn_pool_record(&arena->pool, index);
         const tn_block_request request = block_request(0, record->capacity_bytes);
         index = record->link.links.class_next;
+        note(arena, TN_EVENT_BLOCK_SYS_FREE, record, record->capacity_bytes);
         tn_unpoison(record->data, record->capacity_bytes);
-        tn_node_give_block(arena->allocator, &request, record->data, record->capacity_bytes);
+        tn_node_give_block(arena->allocator, &request, record->data, record->capacity_bytes, NULL);
     }
 }
 
@@ -181,11 +194,14 @@ static tn_status make_block(tn_arena *arena, size_t size_bytes, tn_allocation_ha
     record->kind = TN_LEDGER_ARENA;
     record->class_index = (uint16_t)tn_size_class_floor(capacity_bytes);
     tn_counter_add(&arena->pool.sys_allocs, 1);
+    tn_counter_add(&arena->pool.total_bytes, capacity_bytes);
+    tn_counter_add(&arena->pool.total_count, 1);
     if (capacity_bytes > arena->pool.largest_capacity_bytes) {
         arena->pool.largest_capacity_bytes = capacity_bytes;
     }
     make_live(arena, record, size_bytes);
     tn_arena_fill_handle(arena, record, size_bytes, out);
+    note(arena, TN_EVENT_BLOCK_MISS, record, size_bytes);
     leave(arena);
     return TN_OK;
 }
@@ -221,6 +237,7 @@ tn_status tn_arena_allocate(tn_arena *arena, size_t size_bytes, tn_allocation_ha
     if (record != NULL) {
         make_live(arena, record, size_bytes);
         tn_arena_fill_handle(arena, record, size_bytes, out);
+        note(arena, TN_EVENT_BLOCK_HIT, record, size_bytes);
         leave(arena);
         return TN_OK;
     }
@@ -254,12 +271,14 @@ static bool is_dead(const tn_arena *arena) {
 }
 
 /* An adopted block goes to whoever lent it. Entered on entry, not on return. */
-static void give_adopted(tn_arena *arena, tn_ledger *record) {
+__attribute__((noinline)) static void give_adopted(tn_arena *arena, tn_ledger *record) {
     const tn_record_foreign foreign = record->link.foreign;
     void *const data = record->data;
     const size_t size_bytes = record->capacity_bytes;
     tn_allocator *const allocator = tn_allocator_retain(arena->allocator);
     tn_block_pool_unset_live(&arena->pool, record);
+    tn_counter_subtract(&arena->pool.total_bytes, size_bytes);
+    tn_counter_subtract(&arena->pool.total_count, 1);
     tn_block_pool_push_unused(&arena->pool, record);
     const bool dies = is_dead(arena);
     leave(arena);
@@ -271,7 +290,8 @@ static void give_adopted(tn_arena *arena, tn_ledger *record) {
 
 /* Gives up what a return made superfluous. Entered on entry, not on return; the arena may be gone
  * then. `return_count` keeps its state for us while another thread returns its last live block. */
-static void leave_with_chain(tn_arena *arena, const tn_pool_chain *chain) {
+__attribute__((noinline)) static void leave_with_chain(tn_arena *arena,
+                                                       const tn_pool_chain *chain) {
     arena->return_count++;
     leave(arena);
     give_blocks(arena, chain);
@@ -284,12 +304,13 @@ static void leave_with_chain(tn_arena *arena, const tn_pool_chain *chain) {
 }
 
 /* Takes a block off the live ones. Entered on entry, not on return; the arena may be gone then. */
-static void put_back(tn_arena *arena, tn_ledger *record, bool discard) {
+static inline void put_back(tn_arena *arena, tn_ledger *record, bool discard) {
     tn_pool_chain chain = TN_POOL_CHAIN_EMPTY;
     if (record->kind == TN_LEDGER_ADOPTED) {
         give_adopted(arena, record);
         return;
     }
+    note(arena, TN_EVENT_BLOCK_RETURN, record, record->u.size_bytes);
     tn_debug_fill(record->data, record->u.size_bytes);
     tn_poison(record->data, record->capacity_bytes);
     tn_block_pool_unset_live(&arena->pool, record);
@@ -399,6 +420,7 @@ bool tn_arena_revive(tn_arena *arena, tn_ledger *block, uint32_t generation, siz
     if (is_there) {
         make_live(arena, block, size_bytes);
         tn_arena_fill_handle(arena, block, size_bytes, out);
+        note(arena, TN_EVENT_BLOCK_HIT, block, size_bytes);
     }
     leave(arena);
     return is_there;

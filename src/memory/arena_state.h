@@ -10,6 +10,7 @@
 
 #include <tenure/arena.h>
 
+#include "base/event_stream.h"
 #include "memory/block_pool.h"
 #include "memory/tree.h"
 
@@ -26,7 +27,8 @@ struct tn_arena {
     _Atomic uint32_t trim_request; /* level + 1 of a trim that came during a run; 0: none */
     _Atomic uintptr_t run_thread;  /* pthread_self of the run's owner */
     const tn_fault_injector *fault;
-    struct tn_event_stream *events;
+    struct tn_event_stream *events; /* borrowed, may be NULL */
+    uint32_t number;                /* among the arenas of its tree, from 1 */
     uint32_t window_runs;
     uint32_t return_count;   /* returns that have left but still give blocks up */
     uint32_t owner_count;    /* references of an I/O arena */
@@ -34,6 +36,7 @@ struct tn_arena {
     size_t state_bytes;      /* of the allocation this is the head of */
     tn_block_pool pool;
     tn_reclaimer reclaimer;
+    tn_slab *slab;               /* borrowed; an execution arena's own, ended with its runs */
     _Atomic uint64_t slab_bytes; /* capacity of the slab, for figures */
 };
 
@@ -59,8 +62,6 @@ void tn_arena_resize_live(tn_arena *arena, tn_allocation_handle *handle, size_t 
 
 void tn_arena_enter(tn_arena *arena);
 void tn_arena_leave(tn_arena *arena);
-/* An execution arena waits until it is idle and is its caller's until the run's end. */
-void tn_arena_claim_run(tn_arena *arena);
 /* Gives the blocks of a chain to the page source, then their records back. Not entered. */
 void tn_arena_give_chain(tn_arena *arena, const tn_pool_chain *chain);
 /* The same, entered. */
@@ -74,6 +75,9 @@ void tn_arena_give_record(tn_arena *arena, tn_ledger *record);
  * was written there costs as much as the rest of a hit. */
 void tn_arena_fill_handle(tn_arena *arena, const tn_ledger *record, size_t size_bytes,
                           tn_allocation_handle *out);
+
+/* Records an event of a block; `events` is not NULL. */
+void tn_arena_note(tn_arena *arena, tn_event_kind kind, const tn_ledger *record, size_t size_bytes);
 
 /* Checks lists and counters; for assertions and tests. Entered. */
 bool tn_arena_check(const tn_arena *arena);

@@ -594,7 +594,7 @@ static void adaptive_window_forgets_an_outlier(void **state) {
         for (int run = 0; run < 60; run++) {
             tn_allocation_handle handles[10];
             const int count = run == 20 ? 10 : 2;
-            tn_arena_begin_run(fixture.arena);
+            ASSERT_OK(tn_arena_begin_run(fixture.arena, NULL));
             for (int i = 0; i < count; i++) handles[i] = take(&fixture, 100 * KIB);
             if (run == 20) warm(&fixture, 50 * MIB);
             for (int i = 0; i < count; i++) give(&handles[i]);
@@ -851,6 +851,50 @@ static void options_out_of_range_are_refused(void **state) {
     tn_allocator_release(root);
 }
 
+static void *alloc_stream(void *ctx, size_t size_bytes) {
+    (void)ctx;
+    return malloc(size_bytes);
+}
+
+static void free_stream(void *ctx, void *data) {
+    (void)ctx;
+    free(data);
+}
+
+static void events_tell_what_an_arena_did(void **state) {
+    (void)state;
+    static const uint32_t expected[] = {
+        TN_EVENT_BLOCK_MISS,   TN_EVENT_BLOCK_RETURN, TN_EVENT_BLOCK_HIT,
+        TN_EVENT_BLOCK_EXPORT, TN_EVENT_BLOCK_RETURN, TN_EVENT_BLOCK_SYS_FREE,
+    };
+    const tn_base_alloc alloc = {.alloc = alloc_stream, .free = free_stream};
+    tn_event_stream *stream = NULL;
+    tn_event seen[16];
+    uint64_t position = 0;
+    tn_io_lease *lease = NULL;
+    arena_fixture fixture;
+    ASSERT_OK(tn_event_stream_create(&alloc, 16, &stream, NULL));
+    const tn_arena_options options = {.events = stream};
+    fixture_init_with(&fixture, true, NULL, &options);
+
+    warm(&fixture, 1000);
+    tn_allocation_handle handle = take(&fixture, 900);
+    ASSERT_OK(tn_io_arena_export(fixture.io, &handle, &lease, NULL));
+    tn_io_lease_release(lease);
+    (void)tn_io_arena_trim(fixture.io, TN_TRIM_HARD);
+
+    assert_int_equal(tn_event_stream_read(stream, &position, seen, 16, NULL), 6);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(seen[i].kind, expected[i]);
+        assert_int_equal(seen[i].arena, 1);
+    }
+    assert_int_equal(seen[0].bytes, 1000);
+    assert_int_equal(seen[2].bytes, 900);
+    assert_int_equal(seen[5].bytes, 1024);
+    fixture_deinit(&fixture);
+    tn_event_stream_destroy(stream);
+}
+
 static tn_status use_arenas(tn_allocator *root, void *ctx) {
     tn_execution_arena *execution = NULL;
     tn_io_arena *io = NULL;
@@ -924,6 +968,7 @@ int main(void) {
         T(handle_release_passes_the_reference_to_a_buffer),
         T(arena_destroyed_before_its_blocks_waits_for_them),
         T(options_out_of_range_are_refused),
+        T(events_tell_what_an_arena_did),
         T(every_allocation_failure_leaves_the_arenas_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #define MODEL_MAX 4096
 #define FITS_TRIED 32
 #define RECENT 16
+#define CLASS_TABLE_UNITS 65536 /* classes of all sizes below 4 MiB, by units of 64 bytes */
 
 typedef struct model_block {
     size_t capacity_bytes;
@@ -36,10 +37,11 @@ typedef struct model {
     uint64_t sys_frees;
     uint64_t hits;
     uint64_t class_used_at[400];
+    uint16_t class_of_units[CLASS_TABLE_UNITS];
 } model;
 
 /* Number of the class that holds `capacity_bytes`, counted up step by step. */
-static size_t model_class(size_t capacity_bytes) {
+static size_t counted_class(size_t capacity_bytes) {
     size_t number = 0;
     size_t size_bytes = 64;
     size_t step_bytes = 64;
@@ -51,11 +53,24 @@ static size_t model_class(size_t capacity_bytes) {
     return number;
 }
 
-static size_t model_capacity(size_t size_bytes) {
+static size_t model_class(const model *m, size_t capacity_bytes) {
+    return m->class_of_units[capacity_bytes / 64];
+}
+
+static model *model_create(void) {
+    model *const m = calloc(1, sizeof *m);
+    m->cap_bytes = TN_RETENTION_UNLIMITED;
+    for (size_t units = 1; units < CLASS_TABLE_UNITS; units++) {
+        m->class_of_units[units] = (uint16_t)counted_class(64 * units);
+    }
+    return m;
+}
+
+static size_t model_capacity(const model *m, size_t size_bytes) {
     if (size_bytes > 61440) return (size_bytes + 4095) / 4096 * 4096;
-    size_t capacity_bytes = 64;
-    while (capacity_bytes < size_bytes) capacity_bytes += 64;
-    while (capacity_bytes > 64 && model_class(capacity_bytes) == model_class(capacity_bytes - 64)) {
+    size_t capacity_bytes = (size_bytes + 63) / 64 * 64;
+    while (capacity_bytes > 64 &&
+           model_class(m, capacity_bytes) == model_class(m, capacity_bytes - 64)) {
         capacity_bytes += 64; /* up to where the next class begins */
     }
     return capacity_bytes;
@@ -80,9 +95,9 @@ static size_t model_find(const model *m, size_t size_bytes) {
     const size_t base_bytes = size_bytes < 64 ? 64 : size_bytes;
     const size_t bound_bytes =
         size_bytes >= (1 << 20) ? size_bytes + size_bytes / 4 : 2 * base_bytes;
-    const size_t exact_bytes = model_capacity(size_bytes);
-    size_t first_class = model_class(exact_bytes);
-    const size_t last_class = model_class(bound_bytes);
+    const size_t exact_bytes = model_capacity(m, size_bytes);
+    size_t first_class = model_class(m, exact_bytes);
+    const size_t last_class = model_class(m, bound_bytes);
     for (size_t c = first_class; c <= last_class; c++) {
         size_t best = MODEL_MAX;
         size_t tried = 0;
@@ -101,7 +116,7 @@ static size_t model_find(const model *m, size_t size_bytes) {
 }
 
 static void model_replace_undersized(model *m, size_t capacity_bytes) {
-    const size_t class_number = model_class(capacity_bytes);
+    const size_t class_number = model_class(m, capacity_bytes);
     for (size_t i = m->retained_count; i > 0; i--) {
         const size_t c = m->retained[i - 1].class_number;
         if (c >= class_number) continue;
@@ -119,7 +134,7 @@ static const void *model_allocate(model *m, size_t size_bytes, size_t *out_capac
     const void *data = NULL;
     m->tick++;
     const size_t found = model_find(m, size_bytes);
-    *out_capacity_bytes = model_capacity(size_bytes);
+    *out_capacity_bytes = model_capacity(m, size_bytes);
     if (found != MODEL_MAX) {
         data = m->retained[found].data;
         *out_capacity_bytes = m->retained[found].capacity_bytes;
@@ -129,7 +144,7 @@ static const void *model_allocate(model *m, size_t size_bytes, size_t *out_capac
         model_replace_undersized(m, *out_capacity_bytes);
         if (*out_capacity_bytes > m->largest_bytes) m->largest_bytes = *out_capacity_bytes;
     }
-    m->class_used_at[model_class(*out_capacity_bytes)] = m->tick;
+    m->class_used_at[model_class(m, *out_capacity_bytes)] = m->tick;
     m->live_bytes += size_bytes;
     m->live_capacity_bytes += *out_capacity_bytes;
     if (m->live_bytes > m->live_peak_bytes) m->live_peak_bytes = m->live_bytes;
@@ -146,7 +161,7 @@ static void model_return(model *m, const tn_allocation_handle *handle) {
     assert_true(m->retained_count < MODEL_MAX);
     m->retained[m->retained_count++] =
         (model_block){.capacity_bytes = handle->capacity_bytes,
-                      .class_number = model_class(handle->capacity_bytes),
+                      .class_number = model_class(m, handle->capacity_bytes),
                       .data = handle->data};
     m->retained_bytes += handle->capacity_bytes;
     model_shrink(m, m->cap_bytes);
@@ -242,10 +257,9 @@ static void step_settings(const arena_fixture *fixture, model *m, uint32_t choic
 }
 
 static void trace(arena_fixture *fixture) {
-    model *const m = calloc(1, sizeof *m);
+    model *const m = model_create();
     slot *const slots = calloc(SLOTS, sizeof *slots);
     uint32_t seed = 20240817;
-    m->cap_bytes = TN_RETENTION_UNLIMITED;
     for (int step = 0; step < STEPS; step++) {
         slot *const at = &slots[next_random(&seed) % SLOTS];
         if (next_random(&seed) % 1500 == 0) {

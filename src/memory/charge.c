@@ -166,6 +166,9 @@ static void commit(tn_allocator *node, const tn_charge *charge) {
     node->own_charged_bytes += charge->size_bytes;
     if (charge->is_external) node->own_external_bytes += charge->size_bytes;
     if (charge->is_mapped) node->own_mapped_bytes += charge->size_bytes;
+    node->own_held_bytes += charge->held_bytes;
+    node->block_count += charge->unit == TN_CHARGE_BLOCK;
+    node->raw_count += charge->unit == TN_CHARGE_RAW;
 }
 
 tn_status tn_node_charge(tn_allocator *node, const tn_charge *charge, tn_error *err) {
@@ -203,6 +206,10 @@ void tn_node_discharge(tn_allocator *node, const tn_charge *charge) {
     node->own_charged_bytes -= charge->size_bytes;
     if (charge->is_external) node->own_external_bytes -= charge->size_bytes;
     if (charge->is_mapped) node->own_mapped_bytes -= charge->size_bytes;
+    node->own_held_bytes -= charge->held_bytes;
+    node->block_count -= charge->unit == TN_CHARGE_BLOCK;
+    node->raw_count -= charge->unit == TN_CHARGE_RAW;
+    if (charge->record != NULL) tn_root_push_record(root, charge->record);
     tn_root *const dead = tn_node_collect(node);
     tn_lock_release(&root->lock);
     tn_root_destroy(dead);
@@ -236,7 +243,7 @@ void tn_allocator_discharge_mapped(tn_allocator *allocator, uint64_t size_bytes)
     tn_node_discharge(allocator, &charge);
 }
 
-void tn_reclaimer_register(tn_reclaimer *reclaimer, tn_allocator *node) {
+uint32_t tn_reclaimer_register(tn_reclaimer *reclaimer, tn_allocator *node) {
     tn_lock_acquire(&node->root->lock);
     reclaimer->node = node;
     reclaimer->prev = NULL;
@@ -244,7 +251,9 @@ void tn_reclaimer_register(tn_reclaimer *reclaimer, tn_allocator *node) {
     if (node->reclaimers != NULL) node->reclaimers->prev = reclaimer;
     node->reclaimers = reclaimer;
     node->reclaimer_count++;
+    const uint32_t number = ++node->root->reclaimer_number;
     tn_lock_release(&node->root->lock);
+    return number;
 }
 
 void tn_reclaimer_unregister(tn_reclaimer *reclaimer) {

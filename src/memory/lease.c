@@ -33,6 +33,9 @@ tn_status tn_io_arena_export(tn_io_arena *arena, tn_allocation_handle *handle, t
         record->state = TN_BLOCK_LEASED;
         tn_counter_add(&state->pool.leased_count, 1);
         tn_counter_add(&state->pool.leased_bytes, record->u.size_bytes);
+        if (state->events != NULL) {
+            tn_arena_note(state, TN_EVENT_BLOCK_EXPORT, record, record->u.size_bytes);
+        }
     }
     tn_arena_leave(state);
     TN_REQUIRE(record != NULL, err, TN_DEAD, "the block was returned already");

@@ -27,8 +27,7 @@ static void give_back_plain(tn_ledger *ledger) {
     const size_t actual_bytes = ledger->capacity_bytes;
     tn_debug_fill(data, request.source_bytes);
     tn_unpoison(data, actual_bytes);
-    tn_node_give_record(node, ledger); /* first: the block may be what keeps the node */
-    tn_node_give_block(node, &request, data, actual_bytes);
+    tn_node_give_block(node, &request, data, actual_bytes, ledger);
 }
 
 tn_status tn_ledger_release(tn_ledger *ledger) {

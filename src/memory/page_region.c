@@ -106,13 +106,24 @@ static void unlink_region(tn_region_set *set, tn_region *region) {
     if (region->prev != NULL) region->prev->next = region->next;
     if (region->next != NULL) region->next->prev = region->prev;
     if (set->first == region) set->first = region->next;
+    if (set->last == region) set->last = region->prev;
 }
 
 static void push_region(tn_region_set *set, tn_region *region) {
     region->prev = NULL;
     region->next = set->first;
     if (set->first != NULL) set->first->prev = region;
+    if (set->last == NULL) set->last = region;
     set->first = region;
+}
+
+static void move_to_the_end(tn_region_set *set, tn_region *region) {
+    if (set->last == region) return;
+    unlink_region(set, region);
+    region->prev = set->last;
+    region->next = NULL;
+    set->last->next = region;
+    set->last = region;
 }
 
 static tn_region *add_region(tn_region_set *set) {
@@ -121,6 +132,7 @@ static tn_region *add_region(tn_region_set *set) {
     region->free_page_count = TN_REGION_PAGES - HEADER_PAGES;
     mark_pages(region, 0, HEADER_PAGES, true);
     set->held_bytes += HEADER_PAGES * TN_PAGE_BYTES;
+    set->empty_count++;
     push_region(set, region);
     return region;
 }
@@ -131,8 +143,18 @@ static void drop_region(tn_region_set *set, tn_region *region) {
     tn_region_unmap_own(set, region, TN_REGION_BYTES);
 }
 
+static void drop_empty_region(tn_region_set *set, tn_region *region) {
+    set->empty_count--;
+    drop_region(set, region);
+}
+
+static bool is_empty(const tn_region *region) {
+    return region->free_page_count == TN_REGION_PAGES - HEADER_PAGES;
+}
+
 static void *take_from(tn_region_set *set, tn_region *region, uint32_t first_page,
                        uint32_t page_count) {
+    if (is_empty(region)) set->empty_count--;
     mark_pages(region, first_page, page_count, true);
     region->free_page_count -= page_count;
     set->held_bytes += page_count * TN_PAGE_BYTES;
@@ -140,17 +162,19 @@ static void *take_from(tn_region_set *set, tn_region *region, uint32_t first_pag
 }
 
 void *tn_region_take(tn_region_set *set, uint32_t page_count, uint32_t align_pages) {
-    tn_region *region = set->first;
-    for (int tried = 0; region != NULL && tried < REGIONS_TRIED; region = region->next, tried++) {
-        if (region->free_page_count < page_count) continue;
-        const uint32_t first_page = find_run(region, page_count, align_pages);
+    uint32_t first_page = TN_REGION_PAGES;
+    for (int tried = 0; set->first != NULL && tried < REGIONS_TRIED; tried++) {
+        tn_region *const region = set->first;
+        if (region->free_page_count >= page_count) {
+            first_page = find_run(region, page_count, align_pages);
+        }
         if (first_page < TN_REGION_PAGES) return take_from(set, region, first_page, page_count);
+        move_to_the_end(set, region); /* so that the next request meets others */
     }
-    region = add_region(set);
-    if (region == NULL) return NULL;
-    const uint32_t first_page = find_run(region, page_count, align_pages);
-    if (first_page == TN_REGION_PAGES) return NULL;
-    return take_from(set, region, first_page, page_count);
+    tn_region *const made = add_region(set);
+    if (made == NULL) return NULL;
+    first_page = find_run(made, page_count, align_pages);
+    return first_page < TN_REGION_PAGES ? take_from(set, made, first_page, page_count) : NULL;
 }
 
 void tn_region_clean(void *data, uint32_t page_count) {
@@ -165,12 +189,10 @@ void tn_region_give(tn_region_set *set, void *data, uint32_t page_count) {
     region->free_page_count += page_count;
     set->held_bytes -= page_count * TN_PAGE_BYTES;
     unlink_region(set, region);
-    const tn_region *const other = set->first;
     push_region(set, region); /* the freest region is the next one tried */
-    if (region->free_page_count == TN_REGION_PAGES - HEADER_PAGES && other != NULL &&
-        other->free_page_count == TN_REGION_PAGES - HEADER_PAGES) {
-        drop_region(set, region);
-    }
+    if (!is_empty(region)) return;
+    set->empty_count++;
+    if (set->empty_count > 1) drop_empty_region(set, region);
 }
 
 size_t tn_region_set_trim(tn_region_set *set) {
@@ -178,7 +200,7 @@ size_t tn_region_set_trim(tn_region_set *set) {
     tn_region *next = NULL;
     for (tn_region *region = set->first; region != NULL; region = next) {
         next = region->next;
-        if (region->free_page_count == TN_REGION_PAGES - HEADER_PAGES) drop_region(set, region);
+        if (is_empty(region)) drop_empty_region(set, region);
     }
     return (size_t)(held_before - set->held_bytes);
 }

@@ -14,8 +14,10 @@ typedef struct tn_region tn_region;
 
 /* Counters and lists; zero-initialise it. */
 typedef struct tn_region_set {
-    tn_region *first;               /* owned, most recently used first */
+    tn_region *first; /* owned; those that had room last come first */
+    tn_region *last;
     const tn_fault_injector *fault; /* borrowed, may be NULL */
+    uint32_t empty_count;           /* regions without a run; one is kept */
     uint64_t held_bytes;            /* headers and runs in use */
     uint64_t mapping_count;         /* regions and own mappings alive */
     uint64_t map_calls;             /* system calls that got memory */
@@ -29,7 +31,7 @@ void *tn_region_take(tn_region_set *set, uint32_t page_count, uint32_t align_pag
  * or without the lock. */
 void tn_region_clean(void *data, uint32_t page_count);
 
-/* Returns a run. The last one but one empty region is unmapped. */
+/* Returns a run. One empty region is kept, further ones are unmapped. */
 void tn_region_give(tn_region_set *set, void *data, uint32_t page_count);
 
 /* Unmaps every empty region; returns the bytes of their headers. */

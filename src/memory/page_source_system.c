@@ -61,7 +61,8 @@ typedef struct system_source {
     const tn_fault_injector *fault;
     uint64_t used_bytes;
     uint64_t chunk_bytes; /* of chunks alive */
-    chunk *first_chunk;
+    chunk *first_chunk;   /* those that had room last come first */
+    chunk *last_chunk;
     span *partial[TN_SMALL_CLASS_COUNT]; /* spans with a free block */
 } system_source;
 
@@ -127,13 +128,24 @@ static void unlink_chunk(system_source *source, chunk *owner) {
     if (owner->prev != NULL) owner->prev->next = owner->next;
     if (owner->next != NULL) owner->next->prev = owner->prev;
     if (source->first_chunk == owner) source->first_chunk = owner->next;
+    if (source->last_chunk == owner) source->last_chunk = owner->prev;
 }
 
 static void push_chunk(system_source *source, chunk *owner) {
     owner->prev = NULL;
     owner->next = source->first_chunk;
     if (source->first_chunk != NULL) source->first_chunk->prev = owner;
+    if (source->last_chunk == NULL) source->last_chunk = owner;
     source->first_chunk = owner;
+}
+
+static void move_chunk_to_the_end(system_source *source, chunk *owner) {
+    if (source->last_chunk == owner) return;
+    unlink_chunk(source, owner);
+    owner->prev = source->last_chunk;
+    owner->next = NULL;
+    source->last_chunk->next = owner;
+    source->last_chunk = owner;
 }
 
 static chunk *add_chunk(system_source *source) {
@@ -196,15 +208,15 @@ static span *make_span(system_source *source, chunk *owner, uint32_t first_page,
 
 static span *add_span(system_source *source, uint32_t class_index) {
     const uint32_t page_count = span_page_count(tn_size_class_bytes(class_index));
-    chunk *owner = source->first_chunk;
-    uint32_t first_page = CHUNK_PAGES;
-    for (int tried = 0; owner != NULL && tried < CHUNKS_TRIED; owner = owner->next, tried++) {
-        first_page = find_chunk_run(owner, page_count);
+    for (int tried = 0; source->first_chunk != NULL && tried < CHUNKS_TRIED; tried++) {
+        chunk *const owner = source->first_chunk;
+        const uint32_t first_page = find_chunk_run(owner, page_count);
         if (first_page < CHUNK_PAGES) return make_span(source, owner, first_page, class_index);
+        move_chunk_to_the_end(source, owner); /* so that the next request meets others */
     }
-    owner = add_chunk(source);
-    if (owner == NULL) return NULL;
-    return make_span(source, owner, find_chunk_run(owner, page_count), class_index);
+    chunk *const made = add_chunk(source);
+    if (made == NULL) return NULL;
+    return make_span(source, made, find_chunk_run(made, page_count), class_index);
 }
 
 static void *take_small(system_source *source, uint32_t class_index) {

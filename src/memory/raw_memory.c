@@ -54,7 +54,7 @@ void tn_allocator_free(tn_allocator *allocator, void *data) {
                                       .align = RAW_ALIGN,
                                       .is_exact = true,
                                       .is_raw = true};
-    tn_node_give_block(header->owner, &request, header, request.source_bytes);
+    tn_node_give_block(header->owner, &request, header, request.source_bytes, NULL);
 }
 
 /* Grows or shrinks within what the block's size class gives anyway. False: refused, unchanged. */
@@ -103,7 +103,7 @@ static void *move_block(raw_header *header, size_t size_bytes) {
                                     .align = RAW_ALIGN,
                                     .is_exact = true,
                                     .is_raw = true};
-    tn_node_give_block(node, &given, header, given.source_bytes);
+    tn_node_give_block(node, &given, header, given.source_bytes, NULL);
     return moved + 1;
 }
 

@@ -54,6 +54,7 @@ typedef struct tn_root {
     tn_ledger *free_records;
     uint32_t next_chunk_records; /* doubles up to a bound */
     uint32_t node_count;
+    uint32_t reclaimer_number; /* of the last one registered */
     uint64_t reclaim_pass;
     _Atomic uint64_t tick;
 } tn_root;
@@ -112,11 +113,20 @@ void tn_node_path(const tn_allocator *node, char *out, size_t capacity_bytes);
  * `requested_bytes` is what the user asked for, for the message. The caller's own arena is asked
  * like the others, so it must be in order when this is called.
  * Errors: TN_LIMIT, TN_CLOSED. */
+typedef enum tn_charge_unit {
+    TN_CHARGE_BYTES, /* bytes only */
+    TN_CHARGE_BLOCK, /* a buffer's or an arena's block */
+    TN_CHARGE_RAW    /* an object of the library */
+} tn_charge_unit;
+
 typedef struct tn_charge {
     uint64_t size_bytes;
     uint64_t requested_bytes;
+    uint64_t held_bytes; /* what the page source gives for it */
+    tn_charge_unit unit;
     bool is_external;
     bool is_mapped;
+    tn_ledger *record; /* discharge only: goes back to the root's unused records */
 } tn_charge;
 tn_status tn_node_charge(tn_allocator *node, const tn_charge *charge, tn_error *err);
 void tn_node_discharge(tn_allocator *node, const tn_charge *charge);
@@ -124,7 +134,8 @@ void tn_node_discharge(tn_allocator *node, const tn_charge *charge);
 /* Asks the reclaimers at or below `top`, least recently used first, for `wanted_bytes`. */
 size_t tn_node_reclaim(tn_allocator *top, size_t wanted_bytes);
 
-void tn_reclaimer_register(tn_reclaimer *reclaimer, tn_allocator *node);
+/* Returns a number, from 1, that no other reclaimer of this tree has had. */
+uint32_t tn_reclaimer_register(tn_reclaimer *reclaimer, tn_allocator *node);
 /* Waits for callbacks in flight. */
 void tn_reclaimer_unregister(tn_reclaimer *reclaimer);
 
@@ -140,12 +151,14 @@ typedef struct tn_block_request {
 } tn_block_request;
 tn_status tn_node_take_block(tn_allocator *node, const tn_block_request *request, void **out_data,
                              size_t *out_actual_bytes, tn_error *err);
+/* `record` goes back to the root's unused records; NULL: there is none. */
 void tn_node_give_block(tn_allocator *node, const tn_block_request *request, void *data,
-                        size_t actual_bytes);
+                        size_t actual_bytes, tn_ledger *record);
 
 /* A record for a plain block, from the root's chunks. NULL: out of memory. */
 tn_ledger *tn_node_take_record(tn_allocator *node);
 void tn_node_give_record(tn_allocator *node, tn_ledger *record);
+void tn_root_push_record(tn_root *root, tn_ledger *record); /* under the lock */
 
 /* Memory of an arena's own records: slack, not charged. NULL: out of memory. */
 void *tn_node_take_metadata(tn_allocator *node, size_t size_bytes);

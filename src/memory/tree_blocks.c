@@ -18,21 +18,30 @@ static void *source_alloc(tn_allocator *node, const tn_block_request *request,
                            request->is_exact ? NULL : out_actual_bytes);
 }
 
-static void count_block(tn_allocator *node, const tn_block_request *request, size_t actual_bytes) {
+static tn_charge charge_of(const tn_block_request *request, size_t held_bytes) {
+    return (tn_charge){.size_bytes = request->charged_bytes,
+                       .requested_bytes = request->requested_bytes,
+                       .held_bytes = held_bytes,
+                       .unit = request->is_raw ? TN_CHARGE_RAW : TN_CHARGE_BLOCK};
+}
+
+/* What the source is going to give, so that one visit to the tree can count it. */
+static size_t expected_bytes(const tn_allocator *node, const tn_block_request *request) {
+    if (request->is_exact || node->source->kind != TN_SOURCE_SYSTEM) return request->source_bytes;
+    return tn_block_capacity(tn_size_max(request->source_bytes, 1));
+}
+
+static void correct_held(tn_allocator *node, size_t expected, size_t actual_bytes) {
     tn_lock_acquire(&node->root->lock);
-    if (request->is_raw) {
-        node->raw_count++;
-    } else {
-        node->block_count++;
-    }
+    node->own_held_bytes -= expected;
     node->own_held_bytes += actual_bytes;
     tn_lock_release(&node->root->lock);
 }
 
 tn_status tn_node_take_block(tn_allocator *node, const tn_block_request *request, void **out_data,
                              size_t *out_actual_bytes, tn_error *err) {
-    const tn_charge charge = {.size_bytes = request->charged_bytes,
-                              .requested_bytes = request->requested_bytes};
+    const size_t expected = expected_bytes(node, request);
+    const tn_charge charge = charge_of(request, expected);
     *out_data = NULL;
     TN_TRY(tn_node_charge(node, &charge, err));
     void *data = source_alloc(node, request, out_actual_bytes);
@@ -50,27 +59,17 @@ tn_status tn_node_take_block(tn_allocator *node, const tn_block_request *request
         tn_node_discharge(node, &charge);
         return status;
     }
-    count_block(node, request, *out_actual_bytes);
+    if (*out_actual_bytes != expected) correct_held(node, expected, *out_actual_bytes);
     *out_data = data;
     return TN_OK;
 }
 
 void tn_node_give_block(tn_allocator *node, const tn_block_request *request, void *data,
-                        size_t actual_bytes) {
-    tn_root *const root = node->root;
+                        size_t actual_bytes, tn_ledger *record) {
+    tn_charge charge = charge_of(request, actual_bytes);
+    charge.record = record;
     tn_source_free(node->source, data, request->source_bytes, request->align, actual_bytes);
-    tn_lock_acquire(&root->lock);
-    tn_node_subtract(node, request->charged_bytes);
-    node->own_charged_bytes -= request->charged_bytes;
-    node->own_held_bytes -= actual_bytes;
-    if (request->is_raw) {
-        node->raw_count--;
-    } else {
-        node->block_count--;
-    }
-    tn_root *const dead = tn_node_collect(node);
-    tn_lock_release(&root->lock);
-    tn_root_destroy(dead);
+    tn_node_discharge(node, &charge);
 }
 
 /* Adds a chunk of unused records. Under the lock. */
@@ -113,9 +112,7 @@ tn_ledger *tn_node_take_record(tn_allocator *node) {
     return record;
 }
 
-void tn_node_give_record(tn_allocator *node, tn_ledger *record) {
-    tn_root *const root = node->root;
-    tn_lock_acquire(&root->lock);
+void tn_root_push_record(tn_root *root, tn_ledger *record) {
     record->kind = TN_LEDGER_UNUSED;
     record->state = TN_BLOCK_UNUSED;
     record->generation++;
@@ -123,7 +120,12 @@ void tn_node_give_record(tn_allocator *node, tn_ledger *record) {
     record->owner = NULL;
     record->link.next = root->free_records;
     root->free_records = record;
-    tn_lock_release(&root->lock);
+}
+
+void tn_node_give_record(tn_allocator *node, tn_ledger *record) {
+    tn_lock_acquire(&node->root->lock);
+    tn_root_push_record(node->root, record);
+    tn_lock_release(&node->root->lock);
 }
 
 void *tn_node_take_metadata(tn_allocator *node, size_t size_bytes) {

@@ -33,6 +33,7 @@
 
 typedef struct tn_op_def tn_op_def;
 typedef struct tn_program tn_program; /* plan/program.h: elementwise programs */
+typedef struct tn_body_use tn_body_use;
 typedef struct tn_kernel_context tn_kernel_context;
 
 /* Plain: row-major. Blocked: axis 1 is cut into blocks of `block` elements that become the
@@ -213,6 +214,10 @@ struct tn_op_def {
     /* y = scale[c] * x + shift[c] along axis 1: fills both [channels] when the node is that for
      * these facts (all inputs but 0 constant), else answers false. NULL: never. */
     bool (*as_affine)(const tn_node_facts *node, size_t channels, float *scale, float *shift);
+
+    /* Rows with a body: what one node computes, as steps of a program (plan/program.h). False when
+     * its attributes or inputs do not allow it: then the node is never fused. */
+    bool (*describe)(const tn_node_facts *node, tn_body_use *out);
 
     /* Linear in weights whose axis 0 counts output channels, with an optional bias: such a node can
      * take in an affine that follows it. 0: no. */

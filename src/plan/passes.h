@@ -17,4 +17,11 @@ tn_status tn_ir_run_passes(tn_ir *ir, const tn_pass_options *options, tn_error *
 /* fold_affine.c: scale and shift per channel behind a convolution go into its weights and bias. */
 tn_status tn_pass_fold_affine(tn_ir *ir, const tn_pass_options *options, tn_error *err);
 
+/* fuse_epilogue.c: elementwise nodes behind a kernel that takes epilogues are applied to its output
+ * tile by tile. Exact. */
+tn_status tn_pass_fuse_epilogue(tn_ir *ir, const tn_pass_options *options, tn_error *err);
+
+/* fuse_elementwise.c: groups of elementwise nodes become programs. Exact. */
+tn_status tn_pass_fuse_elementwise(tn_ir *ir, const tn_pass_options *options, tn_error *err);
+
 #endif

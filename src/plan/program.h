@@ -141,6 +141,15 @@ struct tn_program {
 };
 typedef struct tn_program tn_program;
 
+/* One node as steps: f(input 0), or f(input 0, input 1) and so on through its first `input_count`
+ * inputs, f(.., input i) each. */
+struct tn_body_use {
+    uint16_t body;
+    uint32_t input_count;
+    float params[TN_BODY_MAX_PARAMS];
+};
+typedef struct tn_body_use tn_body_use;
+
 static inline bool tn_body_is_unary(uint32_t body) {
     return body > TN_BODY_NONE && body < TN_BODY_UNARY_END;
 }

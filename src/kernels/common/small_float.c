@@ -21,7 +21,7 @@ typedef struct float8_format {
 static const float8_format formats[TN_DTYPE_COUNT] = {
     [TN_DTYPE_F8E4M3FN] = {3, 7, 0x7e, 0x7f, 0, false},
     [TN_DTYPE_F8E4M3FNUZ] = {3, 8, 0x7f, 0x80, 0, true},
-    [TN_DTYPE_F8E5M2] = {2, 15, 0x7b, 0x7f, 0x7c, false},
+    [TN_DTYPE_F8E5M2] = {2, 15, 0x7b, 0x7e, 0x7c, false},
     [TN_DTYPE_F8E5M2FNUZ] = {2, 16, 0x7f, 0x80, 0, true},
 };
 
@@ -95,6 +95,34 @@ void tn_small_float_narrow(tn_dtype dtype, const float *from, void *to, size_t l
     } else if (tn_dtype_is_small_float(dtype)) {
         for (size_t i = 0; i < len; i++) {
             bytes[i] = tn_float8_from_double(dtype, (double)from[i], true);
+        }
+    }
+}
+
+/* Rounded to odd: what is cut off stays visible in the last bit, so that rounding again to fewer
+ * bits is right. */
+static float odd_from_double(double value) {
+    const float near = (float)value;
+    const double back = (double)near;
+    if (back == value || value != value || isinf(near)) return near;
+    const uint32_t bits = tn_f32_to_bits(near);
+    if ((bits & 1u) != 0) return near;
+    /* the bits of a float grow with its size, whatever its sign */
+    const bool is_too_large = fabs(back) > fabs(value);
+    return tn_f32_from_bits(is_too_large ? bits - 1 : bits + 1);
+}
+
+void tn_small_float_narrow_double(tn_dtype dtype, const double *from, void *to, size_t len,
+                                  bool saturate) {
+    uint16_t *halves = to;
+    uint8_t *bytes = to;
+    if (dtype == TN_DTYPE_F16) {
+        for (size_t i = 0; i < len; i++) halves[i] = tn_f16_from_f32(odd_from_double(from[i]));
+    } else if (dtype == TN_DTYPE_BF16) {
+        for (size_t i = 0; i < len; i++) halves[i] = tn_bf16_from_f32(odd_from_double(from[i]));
+    } else if (tn_dtype_is_small_float(dtype)) {
+        for (size_t i = 0; i < len; i++) {
+            bytes[i] = tn_float8_from_double(dtype, from[i], saturate);
         }
     }
 }

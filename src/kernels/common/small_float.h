@@ -15,8 +15,12 @@ void tn_small_float_widen(tn_dtype dtype, const void *from, float *to, size_t le
 /* To nearest even; 8-bit values out of range saturate. */
 void tn_small_float_narrow(tn_dtype dtype, const float *from, void *to, size_t len);
 
-/* One 8-bit value: how it lies in bits says `dtype`. `saturate` false: what is out of range becomes
- * infinity where the type has one, else NaN. Takes a double so that one rounding suffices. */
+/* The same from double, rounded once. Also for 8-bit types; see tn_float8_from_double. */
+void tn_small_float_narrow_double(tn_dtype dtype, const double *from, void *to, size_t len,
+                                  bool saturate);
+
+/* One value of an 8-bit type. `saturate` false: what is out of range becomes
+ * infinity where the type has one, else NaN. */
 double tn_float8_to_double(tn_dtype dtype, uint8_t bits);
 uint8_t tn_float8_from_double(tn_dtype dtype, double value, bool saturate);
 

@@ -159,6 +159,46 @@ tn_status tn_elementwise_infer_bool(const tn_node_facts *node, tn_error *err) {
     return infer(node, TN_DTYPE_BOOL, err);
 }
 
+/* ---- fusion ---- */
+
+static float read_bound(const void *data, tn_dtype dtype);
+
+/* Bounds of Clip that are inputs must be known to become params. */
+static bool describe_bounds(const tn_node_facts *node, tn_body_use *out) {
+    for (uint32_t i = 1; i < node->input_count; i++) {
+        const tn_fact *input = node->inputs[i];
+        if (input == NULL) continue;
+        if (!input->is_constant || input->data == NULL || !tn_fact_is_sized(input)) return false;
+        if (tn_fact_len_elems(input) != 1) return false;
+        out->params[i - 1] = read_bound(input->data, TN_DTYPE_F32);
+    }
+    return true;
+}
+
+bool tn_elementwise_describe(const tn_node_facts *node, tn_body_use *out) {
+    const tn_elementwise_params *params = node->params;
+    const uint32_t body = tn_elementwise_body(node->op, params);
+    if (body >= TN_BODY_PROGRAM_END || params->is_mean) return false;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] != NULL && node->inputs[i]->dtype != TN_DTYPE_F32) return false;
+    }
+    out->body = (uint16_t)body;
+    out->input_count = node->input_count;
+    memcpy(out->params, params->values, sizeof out->params);
+    switch (params->shapes) {
+        case TN_SHAPES_SCALARS:
+            out->input_count = 1;
+            return describe_bounds(node, out);
+        case TN_SHAPES_NUMPY:
+        case TN_SHAPES_ONE_WAY:
+        case TN_SHAPES_EQUAL:
+        case TN_SHAPES_LEGACY_END:
+            return true;
+        default:
+            return false;
+    }
+}
+
 /* ---- variants ---- */
 
 #define TILE_OF_BODY(name, params, weight) [TN_BODY_##name] = TILE_##weight,
@@ -409,7 +449,8 @@ tn_status tn_elementwise_bind(const tn_bind_context *ctx, void *record) {
     own->tile_elems = tile_elems(tn_elementwise_body(node->op, params), own->types[0]);
     own->input_count = node->input_count;
     own->step_count = step_count(node);
-    own->nontemporal = ctx->nontemporal && own->step_count == 1;
+    own->nontemporal =
+        (ctx->nontemporal || own->len * 4 >= TN_STREAM_BYTES) && own->step_count == 1;
     if (node->op->max_inputs == TN_VARIADIC && node->input_count == 1) own->loop = copy_loop;
     if (params->is_mean && node->input_count > 1) bind_mean(ctx, own);
     memcpy(own->params, params->values, sizeof own->params);

@@ -29,6 +29,10 @@ typedef struct tn_elementwise_params {
     int64_t axis;                     /* LEGACY_AXIS */
 } tn_elementwise_params;
 
+/* Outputs from this size on leave the caches before anything can read them: they are written past
+ * them. */
+#define TN_STREAM_BYTES ((size_t)48 << 20)
+
 /* The body of `node`: the row's, or the one that an attribute chose. */
 uint32_t tn_elementwise_body(const tn_op_def *op, const void *params);
 
@@ -39,6 +43,8 @@ tn_status tn_elementwise_variants(const tn_variant_query *query, tn_variant *out
                                   uint32_t *out_count, tn_error *err);
 size_t tn_elementwise_record_size(const tn_bind_context *ctx);
 tn_status tn_elementwise_bind(const tn_bind_context *ctx, void *record);
+
+bool tn_elementwise_describe(const tn_node_facts *node, tn_body_use *out);
 
 /* Check of opsets 1 to 6: attributes `broadcast` and `axis`. */
 tn_status tn_elementwise_check_legacy(const tn_check_context *ctx, void *params);
@@ -67,6 +73,6 @@ tn_loop_fn tn_elementwise_power_loop(tn_dtype base);
 #define TN_ELEMENTWISE_ROW                                                          \
     .min_outputs = 1, .params_bytes = sizeof(tn_elementwise_params),                \
     .variants = tn_elementwise_variants, .record_size = tn_elementwise_record_size, \
-    .bind = tn_elementwise_bind
+    .bind = tn_elementwise_bind, .describe = tn_elementwise_describe
 
 #endif

@@ -72,14 +72,15 @@
 #define SIGNED_HELPERS(dtype, type, wide, min, max)                    \
     static inline type divide_##dtype(type a, type b) {                \
         if (b == 0) return 0;                                          \
-        return b == -1 ? (type)(0 - (wide)a) : (type)(a / b);          \
+        if (b == -1) return (type)(0 - (wide)a);                       \
+        return (type)(a / b);                                          \
     }                                                                  \
     static inline type remainder_##dtype(type a, type b) {             \
-        return b == 0 || b == -1 ? 0 : (type)(a % b);                  \
+        return (type)(b == 0 || b == -1 ? 0 : a % b);                  \
     }                                                                  \
     static inline type modulo_##dtype(type a, type b) {                \
         const type r = remainder_##dtype(a, b);                        \
-        return r != 0 && (r < 0) != (b < 0) ? (type)(r + b) : r;       \
+        return (type)(r != 0 && (r < 0) != (b < 0) ? r + b : r);       \
     }                                                                  \
     UNARY_LOOP(NEG_##dtype, type, type, 0 - (wide)x)                   \
     UNARY_LOOP(ABS_##dtype, type, type, x < 0 ? 0 - (wide)x : (wide)x) \
@@ -90,10 +91,10 @@ SIGNED_TYPES(SIGNED_HELPERS)
 
 #define UNSIGNED_HELPERS(dtype, type, wide, min, max)                                             \
     static inline type divide_##dtype(type a, type b) {                                           \
-        return b == 0 ? 0 : (type)(a / b);                                                        \
+        return (type)(b == 0 ? 0 : a / b);                                                        \
     }                                                                                             \
     static inline type remainder_##dtype(type a, type b) {                                        \
-        return b == 0 ? 0 : (type)(a % b);                                                        \
+        return (type)(b == 0 ? 0 : a % b);                                                        \
     }                                                                                             \
     static inline type modulo_##dtype(type a, type b) {                                           \
         return remainder_##dtype(a, b);                                                           \

@@ -126,6 +126,9 @@ static tn_status einsum_check(const tn_check_context *ctx, void *params) {
     TN_TRY(tn_check_text(ctx, "equation", "", &equation));
     TN_REQUIRE(ctx->input_count <= MAX_OPERANDS, ctx->err, TN_UNSUPPORTED,
                "%u operands, at most %d", ctx->input_count, MAX_OPERANDS);
+    for (uint32_t i = 0; i < ctx->input_count; i++) {
+        TN_REQUIRE(ctx->input_present[i], ctx->err, TN_INVALID_MODEL, "input %u is missing", i);
+    }
     for (;;) {
         TN_REQUIRE(p->operand_count < ctx->input_count, ctx->err, TN_INVALID_MODEL,
                    "equation %.*s has more terms than the %u inputs", tn_text_width(equation),

@@ -147,7 +147,9 @@ static void find_axis_taps(const grid_record *r, int32_t axis, float given, int6
     if (x > FAR) x = FAR;
     if (r->params.mode == GRID_NEAREST) x = rintf(x);
     if (x < low || x > high) {
-        if (r->params.padding == GRID_BORDER) x = x < low ? 0.0F : len - 1.0F;
+        /* a cubic window beyond the border still sees the slope at it */
+        const bool clamps = r->params.padding == GRID_BORDER && r->params.mode != GRID_CUBIC;
+        if (clamps) x = x < low ? 0.0F : len - 1.0F;
         if (r->params.padding == GRID_REFLECTION) x = reflected(x, low, high);
     }
     const uint32_t count = axis_taps(r->params.mode);

@@ -35,8 +35,28 @@ static double source_coordinate(const tn_resample *r, const tn_resample_axis *ax
     }
 }
 
-static double nearest_coordinate(tn_resample_nearest nearest, double x) {
+/* The same in f32 where an f32 scale decides between two neighbours: 11.5 / 2.3f is 5 there, as
+ * whoever wrote 2.3 meant it. */
+static double rounded_coordinate(const tn_resample *r, const tn_resample_axis *axis, int64_t at,
+                                 double x) {
+    const float scale = (float)axis->scale;
+    const float half_pixel = ((float)at + 0.5F) / scale - 0.5F;
+    switch (r->coordinate) {
+        case TN_COORDINATE_HALF_PIXEL:
+            return (double)half_pixel;
+        case TN_COORDINATE_PYTORCH_HALF_PIXEL:
+            return x == -0.5 ? x : (double)half_pixel;
+        case TN_COORDINATE_ASYMMETRIC:
+            return (double)((float)at / scale);
+        default:
+            return x;
+    }
+}
+
+static double nearest_coordinate(tn_resample_nearest nearest, double scale, double x) {
     switch (nearest) {
+        case TN_NEAREST_OUTWARD:
+            return scale < 1.0 ? ceil(x) : floor(x);
         case TN_NEAREST_ROUND_PREFER_CEIL:
             return floor(x + 0.5);
         case TN_NEAREST_FLOOR:
@@ -104,14 +124,16 @@ void tn_resample_fill(const tn_resample *r, const tn_resample_axis *axis, int32_
     for (int64_t i = 0; i < axis->out_dim; i++) {
         int32_t *position_indices = indices + i * (int64_t)tap_count;
         double *position_weights = weights + i * (int64_t)tap_count;
-        const double x = source_coordinate(r, axis, i);
+        double x = source_coordinate(r, axis, i);
         if (r->mode == TN_RESAMPLE_NEAREST) {
-            position_indices[0] = clamped_index(nearest_coordinate(r->nearest, x), axis->in_dim);
+            x = rounded_coordinate(r, axis, i, x);
+            position_indices[0] =
+                clamped_index(nearest_coordinate(r->nearest, axis->scale, x), axis->in_dim);
             position_weights[0] = 1.0;
         } else {
             fill_window(r, axis, x, tap_count, position_indices, position_weights);
         }
         const bool is_outside = x < 0.0 || x > (double)(axis->in_dim - 1);
-        if (r->coordinate == TN_COORDINATE_TF_CROP && is_outside) position_indices[0] = -1;
+        if (r->coordinate == TN_COORDINATE_TF_CROP && is_outside) position_weights[0] = (double)NAN;
     }
 }

@@ -167,6 +167,38 @@ static void upsample_reads_scales_of_its_opset(void **state) {
     op_case_end(&c);
 }
 
+static void nearest_of_opset_10_rounds_up_when_shrinking(void **state) {
+    (void)state;
+    op_case c;
+    static const float data[4] = {1, 2, 3, 4};
+    static const float scales[1] = {0.6F};
+    op_case_begin(&c, "Resize", 10);
+    op_case_input(&c, TN_DTYPE_F32, data, OP_SHAPE(4));
+    scales_input(&c, scales, 1);
+
+    ASSERT_OK(op_case_run(&c, -1, 1));
+
+    /* onnxruntime: 1 / 0.6 is 1.67, which reads element 2 */
+    assert_floats(op_case_output(&c, 0), (const float[]){1, 3}, 2, 0);
+    op_case_end(&c);
+}
+
+static void nearest_ties_are_decided_in_f32(void **state) {
+    (void)state;
+    op_case c;
+    static const float scales[1] = {2.3F};
+    float data[11];
+    for (int32_t i = 0; i < 11; i++) data[i] = (float)i;
+    begin_resize(&c, data, OP_SHAPE(11), "nearest", "half_pixel");
+    scales_input(&c, scales, 1);
+
+    ASSERT_OK(op_case_run(&c, -1, 1));
+
+    /* onnxruntime: (11 + 0.5) / 2.3 - 0.5 is 4.5, a tie that goes down */
+    assert_true(((const float *)op_case_output(&c, 0))[11] == 4.0F);
+    op_case_end(&c);
+}
+
 static void hostile_scales_and_sizes_are_errors(void **state) {
     (void)state;
     static const float data[4];
@@ -255,6 +287,8 @@ int main(void) {
         T(sizes_with_policy_keep_one_scale),
         T(integers_round_to_even),
         T(upsample_reads_scales_of_its_opset),
+        T(nearest_of_opset_10_rounds_up_when_shrinking),
+        T(nearest_ties_are_decided_in_f32),
         T(hostile_scales_and_sizes_are_errors),
         T(unknown_scales_leave_dims_unknown),
         T(grid_sample_pads_as_asked),
