@@ -1,0 +1,30 @@
+/* The session object, for the files that make up its type and for bindings. */
+#ifndef TN_PYTHON_PY_SESSION_H
+#define TN_PYTHON_PY_SESSION_H
+
+#include "python/py_feed.h"
+
+typedef struct tnpy_session_object {
+    PyObject_HEAD tn_session *session; /* one reference */
+    PyObject *execution_arena;         /* one reference each, or NULL */
+    PyObject *io_arena;
+    bool is_closed;
+} tnpy_session_object;
+
+/* Lends the object's session; NULL with ClosedError. */
+tn_session *tnpy_session_open(PyObject *self);
+
+/* Element type of the declared input or output `name`; TN_DTYPE_NONE when unknown. */
+tn_dtype tnpy_input_dtype(const tn_session *session, const char *name);
+tn_dtype tnpy_output_dtype(const tn_session *session, const char *name);
+
+/* Methods in py_session_info.c and py_session_run.c. */
+PyObject *tnpy_session_run_method(PyObject *self, PyObject *args);
+PyObject *tnpy_session_inputs(PyObject *self, PyObject *unused);
+PyObject *tnpy_session_outputs(PyObject *self, PyObject *unused);
+PyObject *tnpy_session_overridables(PyObject *self, PyObject *unused);
+PyObject *tnpy_session_meta(PyObject *self, PyObject *unused);
+PyObject *tnpy_session_stats(PyObject *self, PyObject *unused);
+PyObject *tnpy_session_plan(PyObject *self, PyObject *shapes);
+
+#endif
