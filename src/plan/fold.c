@@ -208,7 +208,10 @@ static tn_status fold_block(fold *f, uint32_t block) {
             }
             continue;
         }
-        TN_TRY(infer_node(f, index));
+        const tn_status status = infer_node(f, index);
+        /* what does not fit in a branch is an error only if a run takes it */
+        const bool is_memory = status == TN_OUT_OF_MEMORY || status == TN_LIMIT;
+        if (status != TN_OK && (block == f->ir->main_block || is_memory)) return status;
     }
     return TN_OK;
 }

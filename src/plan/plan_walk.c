@@ -193,9 +193,9 @@ static bool take_leading_views(tn_planner *planner, const tn_ir_node *node, node
 
 static void mark_dynamic(tn_planner *planner, uint32_t value) {
     tn_plan_slot *slot = slot_of(planner, value);
+    if (slot->place != TN_PLACE_DYNAMIC) planner->plan->dynamic_count++;
     slot->place = TN_PLACE_DYNAMIC;
     slot->is_output = planner->ir->values[value].output_count > 0;
-    planner->plan->dynamic_count++;
 }
 
 /* Gives every output a place; those without a size are dynamic. */
@@ -336,7 +336,7 @@ static void set_output_layout(const tn_ir_node *node, const node_view *view) {
     }
 }
 
-static tn_status plan_node(tn_planner *planner, uint32_t index) {
+static tn_status plan_sized_node(tn_planner *planner, uint32_t index) {
     const tn_ir_node *node = &planner->ir->nodes[index];
     node_view view;
     TN_TRY(view_node(planner, node, &view));
@@ -361,6 +361,32 @@ static tn_status plan_node(tn_planner *planner, uint32_t index) {
     }
     if (is_sized && take_leading_views(planner, node, &view)) return TN_OK;
     return add_kernel_step(planner, index, &view);
+}
+
+static bool is_about_the_node(tn_status status) {
+    return status == TN_INVALID_MODEL || status == TN_INVALID_ARGUMENT ||
+           status == TN_UNSUPPORTED || status == TN_OUT_OF_RANGE || status == TN_OVERFLOW;
+}
+
+/* A node of a branch that may never be taken cannot fail the plan: shapes that do not fit there are
+ * an error only if the run gets there, so it is left to the run. */
+static tn_status plan_node(tn_planner *planner, uint32_t index, bool may_be_skipped) {
+    const uint32_t step_count = planner->plan->step_count;
+    const tn_status status = plan_sized_node(planner, index);
+    if (!may_be_skipped || !is_about_the_node(status)) return status;
+    node_view view;
+    planner->plan->step_count = step_count;
+    tn_bump_reset(&planner->trial);
+    TN_TRY(view_node(planner, &planner->ir->nodes[index], &view));
+    reset_outputs(&view);
+    return add_dynamic_step(planner, index, &view);
+}
+
+static bool is_in_undecided_branch(const walk *w) {
+    for (uint32_t i = 0; i < w->frame_count; i++) {
+        if (w->frames[i].control != TN_NO_NODE && !w->frames[i].is_decided) return true;
+    }
+    return false;
 }
 
 static tn_status push(walk *w, const walk_frame *frame) {
@@ -498,7 +524,7 @@ tn_status tn_planner_walk(tn_planner *planner) {
         if ((planner->ir->nodes[index].op->flags & TN_OP_CONTROL) != 0) {
             TN_TRY(start_control(&w, index));
         } else {
-            TN_TRY(plan_node(planner, index));
+            TN_TRY(plan_node(planner, index, is_in_undecided_branch(&w)));
         }
     }
     return TN_OK;
