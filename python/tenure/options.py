@@ -38,6 +38,7 @@ _DEFAULTS = {
     "optimized_model_filepath": "",
     "profile_file_prefix": "tenure_profile_",
     "use_deterministic_compute": False,
+    "use_per_session_threads": True,
     # ours
     "allocator": None,
     "disable_in_place": False,

@@ -72,14 +72,14 @@ static PyObject *create(PyTypeObject *type, PyObject *args) {
     tn_error err = {.code = TN_OK};
     PyObject *session_object = NULL;
     if (!PyArg_ParseTuple(args, "O:Binding", &session_object)) return NULL;
-    tn_session *session = tnpy_session_get(state, session_object);
+    tn_session *session = tnpy_session_hold(state, session_object);
     PyObject *self = session == NULL ? NULL : tnpy_new(type);
-    if (self == NULL) return NULL;
-    if (tn_io_binding_create(session, &as_binding(self)->binding, &err) != TN_OK) {
-        Py_DECREF(self);
-        return tnpy_raise(state, &err);
+    if (self != NULL && tn_io_binding_create(session, &as_binding(self)->binding, &err) != TN_OK) {
+        Py_CLEAR(self);
+        (void)tnpy_raise(state, &err);
     }
-    as_binding(self)->session = Py_NewRef(session_object);
+    tn_session_release(session);
+    if (self != NULL) as_binding(self)->session = Py_NewRef(session_object);
     return self;
 }
 
@@ -91,91 +91,119 @@ static void dealloc(PyObject *self) {
     tnpy_free(self);
 }
 
-/* Lends the session; NULL with an exception while a run is going on or after close. */
+/* A new reference of the session; NULL with an exception while a run is going on or after close. */
 static tn_session *enter(PyObject *self) {
-    if (!as_binding(self)->is_running) return tnpy_session_open(as_binding(self)->session);
+    if (!as_binding(self)->is_running) return tnpy_session_hold_self(as_binding(self)->session);
     (void)tnpy_raise_text(tnpy_state_of(Py_TYPE(self)), TN_BUSY,
                           "the binding is in use on another thread");
     return NULL;
 }
 
-static PyObject *bind_input(PyObject *self, PyObject *args) {
-    tnpy_state *state = tnpy_state_of(Py_TYPE(self));
-    tn_error err = {.code = TN_OK};
-    PyObject *name = NULL, *object = NULL, *stage = NULL;
-    tnpy_pin pin;
-    tn_session *session = enter(self);
-    if (session == NULL || !PyArg_ParseTuple(args, "UOO:bind_input", &name, &object, &stage)) {
-        return NULL;
+/* Arguments of the binding methods, and the session, which is given back. */
+typedef struct bind_call {
+    PyObject *self;
+    tnpy_pin_rules rules;
+    tn_session *session;
+    PyObject *name; /* str */
+    const char *text;
+} bind_call;
+
+static int begin(bind_call *call, PyObject *self, PyObject *name, PyObject *stage) {
+    call->text = PyUnicode_AsUTF8AndSize(name, NULL);
+    if (call->text == NULL) return -1;
+    call->session = enter(self);
+    if (call->session == NULL) return -1;
+    call->self = self;
+    call->name = name;
+    call->rules =
+        (tnpy_pin_rules){tnpy_state_of(Py_TYPE(self)), tn_session_allocator(call->session), stage};
+    return 0;
+}
+
+/* Pinning may run Python code, and that may start a run: the library says so then. */
+static PyObject *finish(bind_call *call, named_pin **list, tnpy_pin *pin, tn_status status,
+                        const tn_error *err) {
+    if (status != TN_OK) {
+        tnpy_pin_release(pin);
+        return tnpy_raise(call->rules.state, err);
     }
-    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
-    const tnpy_pin_rules rules = {state, tn_session_allocator(session), stage};
-    if (text == NULL ||
-        tnpy_pin_input(&rules, text, tnpy_input_dtype(session, text), object, &pin) != 0) {
-        return NULL;
-    }
-    if (tn_io_binding_bind_input(as_binding(self)->binding, text, pin.value, &err) != TN_OK) {
-        tnpy_pin_release(&pin);
-        return tnpy_raise(state, &err);
-    }
-    if (keep_pin(&as_binding(self)->inputs, name, &pin) != 0) return NULL;
+    if (keep_pin(list, call->name, pin) != 0) return NULL;
     Py_RETURN_NONE;
 }
 
+static PyObject *bind_input(PyObject *self, PyObject *args) {
+    tn_error err = {.code = TN_OK};
+    PyObject *name = NULL, *object = NULL, *stage = NULL;
+    PyObject *result = NULL;
+    tnpy_pin pin;
+    bind_call call = {.session = NULL};
+    if (!PyArg_ParseTuple(args, "UOO:bind_input", &name, &object, &stage) ||
+        begin(&call, self, name, stage) != 0) {
+        return NULL;
+    }
+    if (tnpy_pin_input(&call.rules, call.text, tnpy_input_dtype(call.session, call.text), object,
+                       &pin) == 0) {
+        const tn_status status =
+            tn_io_binding_bind_input(as_binding(self)->binding, call.text, pin.value, &err);
+        result = finish(&call, &as_binding(self)->inputs, &pin, status, &err);
+    }
+    tn_session_release(call.session);
+    return result;
+}
+
+static PyObject *bind_output(PyObject *self, PyObject *args) {
+    tn_error err = {.code = TN_OK};
+    PyObject *name = NULL, *object = Py_None;
+    PyObject *result = NULL;
+    tnpy_pin pin = {.value = NULL};
+    bind_call call = {.session = NULL};
+    if (!PyArg_ParseTuple(args, "U|O:bind_output", &name, &object) ||
+        begin(&call, self, name, NULL) != 0) {
+        return NULL;
+    }
+    if (object == Py_None ||
+        tnpy_pin_output(&call.rules, call.text, tnpy_output_dtype(call.session, call.text), object,
+                        &pin) == 0) {
+        const tn_status status =
+            tn_io_binding_bind_output(as_binding(self)->binding, call.text, pin.value, &err);
+        result = finish(&call, &as_binding(self)->outputs, &pin, status, &err);
+    }
+    tn_session_release(call.session);
+    return result;
+}
+
 static PyObject *make_input(PyObject *self, PyObject *args) {
-    tnpy_state *state = tnpy_state_of(Py_TYPE(self));
     tn_error err = {.code = TN_OK};
     PyObject *name = NULL, *sizes = NULL;
     tn_shape shape;
     tn_value *value = NULL;
-    if (enter(self) == NULL || !PyArg_ParseTuple(args, "UO:make_input", &name, &sizes) ||
-        tnpy_shape_from(sizes, &shape) != 0) {
+    bind_call call = {.session = NULL};
+    if (!PyArg_ParseTuple(args, "UO:make_input", &name, &sizes) ||
+        tnpy_shape_from(sizes, &shape) != 0 || begin(&call, self, name, NULL) != 0) {
         return NULL;
     }
-    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
-    if (text == NULL) return NULL;
-    const tn_session *session = ((tnpy_session_object *)as_binding(self)->session)->session;
-    if (tn_io_binding_make_input(as_binding(self)->binding, text, tnpy_input_dtype(session, text),
-                                 &shape, &value, &err) != TN_OK) {
-        return tnpy_raise(state, &err);
-    }
+    const tn_status status =
+        tn_io_binding_make_input(as_binding(self)->binding, call.text,
+                                 tnpy_input_dtype(call.session, call.text), &shape, &value, &err);
+    tn_session_release(call.session);
+    if (status != TN_OK) return tnpy_raise(call.rules.state, &err);
     free_pin(take_pin(&as_binding(self)->inputs, name));
-    return tnpy_tensor_wrap(state, value);
-}
-
-static PyObject *bind_output(PyObject *self, PyObject *args) {
-    tnpy_state *state = tnpy_state_of(Py_TYPE(self));
-    tn_error err = {.code = TN_OK};
-    PyObject *name = NULL, *object = Py_None;
-    tnpy_pin pin = {.value = NULL};
-    tn_session *session = enter(self);
-    if (session == NULL || !PyArg_ParseTuple(args, "U|O:bind_output", &name, &object)) return NULL;
-    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
-    const tnpy_pin_rules rules = {state, tn_session_allocator(session), NULL};
-    if (text == NULL) return NULL;
-    if (object != Py_None &&
-        tnpy_pin_output(&rules, text, tnpy_output_dtype(session, text), object, &pin) != 0) {
-        return NULL;
-    }
-    if (tn_io_binding_bind_output(as_binding(self)->binding, text, pin.value, &err) != TN_OK) {
-        tnpy_pin_release(&pin);
-        return tnpy_raise(state, &err);
-    }
-    if (keep_pin(&as_binding(self)->outputs, name, &pin) != 0) return NULL;
-    Py_RETURN_NONE;
+    return tnpy_tensor_wrap(call.rules.state, value);
 }
 
 static PyObject *run(PyObject *self, PyObject *unused) {
     (void)unused;
     tn_error err = {.code = TN_OK};
     tn_status status = TN_OK;
-    if (enter(self) == NULL) return NULL;
+    tn_session *session = enter(self);
+    if (session == NULL) return NULL;
     tn_io_binding *binding = as_binding(self)->binding;
     as_binding(self)->is_running = true;
     Py_BEGIN_ALLOW_THREADS;
     status = tn_io_binding_run(binding, &err);
     Py_END_ALLOW_THREADS;
     as_binding(self)->is_running = false;
+    tn_session_release(session);
     if (status == TN_OK) Py_RETURN_NONE;
     return tnpy_raise(tnpy_state_of(Py_TYPE(self)), &err);
 }
@@ -185,35 +213,42 @@ static PyObject *outputs(PyObject *self, PyObject *unused) {
     (void)unused;
     tnpy_state *state = tnpy_state_of(Py_TYPE(self));
     tn_error err = {.code = TN_OK};
-    if (enter(self) == NULL) return NULL;
-    const tn_io_binding *binding = as_binding(self)->binding;
+    tn_session *session = enter(self);
+    if (session == NULL) return NULL;
+    tn_io_binding *binding = as_binding(self)->binding;
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list != NULL && i < tn_io_binding_output_count(binding); i++) {
         tn_value *value = NULL;
-        if (tn_io_binding_output(as_binding(self)->binding, i, &value, &err) != TN_OK) {
-            Py_DECREF(list);
-            return tnpy_raise(state, &err);
+        if (tn_io_binding_output(binding, i, &value, &err) != TN_OK) {
+            (void)tnpy_raise(state, &err);
+            Py_CLEAR(list);
+            break;
         }
         PyObject *tensor = tnpy_tensor_wrap(state, value);
         if (tensor == NULL || PyList_Append(list, tensor) != 0) Py_CLEAR(list);
         Py_XDECREF(tensor);
     }
+    tn_session_release(session);
     return list;
 }
 
 static PyObject *clear_inputs(PyObject *self, PyObject *unused) {
     (void)unused;
-    if (enter(self) == NULL) return NULL;
+    tn_session *session = enter(self);
+    if (session == NULL) return NULL;
     tn_io_binding_clear_inputs(as_binding(self)->binding);
     free_pins(&as_binding(self)->inputs);
+    tn_session_release(session);
     Py_RETURN_NONE;
 }
 
 static PyObject *clear_outputs(PyObject *self, PyObject *unused) {
     (void)unused;
-    if (enter(self) == NULL) return NULL;
+    tn_session *session = enter(self);
+    if (session == NULL) return NULL;
     tn_io_binding_clear_outputs(as_binding(self)->binding);
     free_pins(&as_binding(self)->outputs);
+    tn_session_release(session);
     Py_RETURN_NONE;
 }
 

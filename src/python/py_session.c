@@ -8,14 +8,16 @@ static tnpy_session_object *as_session(PyObject *self) {
     return (tnpy_session_object *)self;
 }
 
-tn_session *tnpy_session_open(PyObject *self) {
-    if (!as_session(self)->is_closed) return as_session(self)->session;
-    (void)tnpy_raise_text(tnpy_state_of(Py_TYPE(self)), TN_CLOSED, "the session is closed");
-    return NULL;
+tn_session *tnpy_session_hold_self(PyObject *self) {
+    tn_session *held = tn_session_retain(as_session(self)->session);
+    if (held == NULL) {
+        (void)tnpy_raise_text(tnpy_state_of(Py_TYPE(self)), TN_CLOSED, "the session is closed");
+    }
+    return held;
 }
 
-tn_session *tnpy_session_get(tnpy_state *state, PyObject *object) {
-    if (Py_IS_TYPE(object, state->session_type)) return tnpy_session_open(object);
+tn_session *tnpy_session_hold(tnpy_state *state, PyObject *object) {
+    if (Py_IS_TYPE(object, state->session_type)) return tnpy_session_hold_self(object);
     PyErr_Format(PyExc_TypeError, "a Session is needed, not %R", object);
     return NULL;
 }
@@ -161,10 +163,11 @@ static void dealloc(PyObject *self) {
 static PyObject *close_session(PyObject *self, PyObject *unused) {
     (void)unused;
     tn_session *session = as_session(self)->session;
-    if (as_session(self)->is_closed) Py_RETURN_NONE;
-    as_session(self)->is_closed = true;
+    as_session(self)->session = NULL; /* calls on other threads hold references of their own */
+    if (session == NULL) Py_RETURN_NONE;
     Py_BEGIN_ALLOW_THREADS; /* waits for runs that are going on */
     tn_session_close(session);
+    tn_session_release(session);
     Py_END_ALLOW_THREADS;
     Py_RETURN_NONE;
 }
@@ -210,15 +213,15 @@ static PyObject *stage(PyObject *self, PyObject *args) {
     PyObject *sizes = NULL;
     tn_value *value = NULL;
     int dtype = 0;
-    tn_session *session = tnpy_session_open(self);
-    if (session == NULL || !PyArg_ParseTuple(args, "iO:stage", &dtype, &sizes) ||
+    if (!PyArg_ParseTuple(args, "iO:stage", &dtype, &sizes) ||
         tnpy_shape_from(sizes, &shape) != 0) {
         return NULL;
     }
-    if (make_staged(session, (tn_dtype)dtype, &shape, &value, &err) != TN_OK) {
-        return tnpy_raise(state, &err);
-    }
-    return tnpy_tensor_wrap(state, value);
+    tn_session *session = tnpy_session_hold_self(self);
+    if (session == NULL) return NULL;
+    const tn_status status = make_staged(session, (tn_dtype)dtype, &shape, &value, &err);
+    tn_session_release(session);
+    return status == TN_OK ? tnpy_tensor_wrap(state, value) : tnpy_raise(state, &err);
 }
 
 /* ---- memory ---- */
@@ -227,31 +230,37 @@ static PyObject *trim(PyObject *self, PyObject *args) {
     const char *text = "hard";
     tn_trim_level level = TN_TRIM_HARD;
     size_t given_bytes = 0;
-    tn_session *session = tnpy_session_open(self);
-    if (session == NULL || !PyArg_ParseTuple(args, "|s:trim", &text) ||
+    if (!PyArg_ParseTuple(args, "|s:trim", &text) ||
         tnpy_trim_level_from(tnpy_state_of(Py_TYPE(self)), text, &level) != 0) {
         return NULL;
     }
+    tn_session *session = tnpy_session_hold_self(self);
+    if (session == NULL) return NULL;
     Py_BEGIN_ALLOW_THREADS;
     given_bytes = tn_session_trim(session, level);
     Py_END_ALLOW_THREADS;
+    tn_session_release(session);
     return PyLong_FromSize_t(given_bytes);
 }
 
 static PyObject *set_limit(PyObject *self, PyObject *limit) {
     tn_error err = {.code = TN_OK};
     uint64_t limit_bytes = 0;
-    tn_session *session = tnpy_session_open(self);
-    if (session == NULL || tnpy_bytes_from(limit, 0, &limit_bytes) != 0) return NULL;
-    if (tn_session_set_memory_limit(session, limit_bytes, &err) == TN_OK) Py_RETURN_NONE;
+    if (tnpy_bytes_from(limit, 0, &limit_bytes) != 0) return NULL;
+    tn_session *session = tnpy_session_hold_self(self);
+    if (session == NULL) return NULL;
+    const tn_status status = tn_session_set_memory_limit(session, limit_bytes, &err);
+    tn_session_release(session);
+    if (status == TN_OK) Py_RETURN_NONE;
     return tnpy_raise(tnpy_state_of(Py_TYPE(self)), &err);
 }
 
 static PyObject *reset_counters(PyObject *self, PyObject *unused) {
     (void)unused;
-    tn_session *session = tnpy_session_open(self);
+    tn_session *session = tnpy_session_hold_self(self);
     if (session == NULL) return NULL;
     tn_session_reset_counters(session);
+    tn_session_release(session);
     Py_RETURN_NONE;
 }
 
@@ -264,34 +273,40 @@ static PyObject *allocator_for_output(PyObject *self, PyObject *args) {
     const char *node = NULL;
     unsigned slot = 0;
     tn_plan_arena arena = TN_PLAN_EXECUTION;
-    tn_session *session = tnpy_session_open(self);
-    if (session == NULL || !PyArg_ParseTuple(args, "sI:allocator_for_output", &node, &slot)) {
-        return NULL;
-    }
-    if (tn_session_allocator_for_output(session, node, slot, &arena, &err) != TN_OK) {
-        return tnpy_raise(tnpy_state_of(Py_TYPE(self)), &err);
-    }
+    if (!PyArg_ParseTuple(args, "sI:allocator_for_output", &node, &slot)) return NULL;
+    tn_session *session = tnpy_session_hold_self(self);
+    if (session == NULL) return NULL;
+    const tn_status status = tn_session_allocator_for_output(session, node, slot, &arena, &err);
+    tn_session_release(session);
+    if (status != TN_OK) return tnpy_raise(tnpy_state_of(Py_TYPE(self)), &err);
     return PyUnicode_FromString(names[arena]);
 }
 
 static PyObject *get_allocator(PyObject *self, void *unused) {
     (void)unused;
-    tn_session *session = tnpy_session_open(self);
+    tn_session *session = tnpy_session_hold_self(self);
     if (session == NULL) return NULL;
-    return tnpy_allocator_wrap(tnpy_state_of(Py_TYPE(self)), tn_session_allocator(session));
+    PyObject *made =
+        tnpy_allocator_wrap(tnpy_state_of(Py_TYPE(self)), tn_session_allocator(session));
+    tn_session_release(session);
+    return made;
 }
 
 static PyObject *get_io_arena(PyObject *self, void *unused) {
     (void)unused;
-    tn_session *session = tnpy_session_open(self);
+    tn_session *session = tnpy_session_hold_self(self);
     if (session == NULL) return NULL;
-    if (as_session(self)->io_arena != NULL) return Py_NewRef(as_session(self)->io_arena);
-    return tnpy_io_arena_wrap(tnpy_state_of(Py_TYPE(self)), tn_session_io_arena(session));
+    PyObject *made =
+        as_session(self)->io_arena != NULL
+            ? Py_NewRef(as_session(self)->io_arena)
+            : tnpy_io_arena_wrap(tnpy_state_of(Py_TYPE(self)), tn_session_io_arena(session));
+    tn_session_release(session);
+    return made;
 }
 
 static PyObject *get_is_closed(PyObject *self, void *unused) {
     (void)unused;
-    return PyBool_FromLong(as_session(self)->is_closed);
+    return PyBool_FromLong(as_session(self)->session == NULL);
 }
 
 static PyMethodDef methods[] = {

@@ -5,14 +5,13 @@
 #include "python/py_feed.h"
 
 typedef struct tnpy_session_object {
-    PyObject_HEAD tn_session *session; /* one reference */
+    PyObject_HEAD tn_session *session; /* one reference; NULL once closed */
     PyObject *execution_arena;         /* one reference each, or NULL */
     PyObject *io_arena;
-    bool is_closed;
 } tnpy_session_object;
 
-/* Lends the object's session; NULL with ClosedError. */
-tn_session *tnpy_session_open(PyObject *self);
+/* tnpy_session_hold for a method's own object. */
+tn_session *tnpy_session_hold_self(PyObject *self);
 
 /* Element type of the declared input or output `name`; TN_DTYPE_NONE when unknown. */
 tn_dtype tnpy_input_dtype(const tn_session *session, const char *name);

@@ -57,42 +57,40 @@ static PyObject *info_tuple(const tn_value_info *info) {
     return tuple;
 }
 
-static PyObject *list_infos(PyObject *self, size_t count, info_fn get) {
-    const tn_session *session = ((tnpy_session_object *)self)->session;
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < count; i++) {
+typedef size_t (*count_fn)(const tn_session *);
+
+static PyObject *list_infos(PyObject *self, count_fn count, info_fn get) {
+    tn_session *session = tnpy_session_hold_self(self);
+    PyObject *list = session == NULL ? NULL : PyList_New(0);
+    for (size_t i = 0; list != NULL && i < count(session); i++) {
         tn_value_info info = {.struct_size = sizeof info};
         tn_error err = {.code = TN_OK};
         if (get(session, i, &info, &err) != TN_OK) {
-            Py_DECREF(list);
-            return tnpy_raise(tnpy_state_of(Py_TYPE(self)), &err);
+            (void)tnpy_raise(tnpy_state_of(Py_TYPE(self)), &err);
+            Py_CLEAR(list);
+            break;
         }
         PyObject *tuple = info_tuple(&info);
         if (tuple == NULL || PyList_Append(list, tuple) != 0) Py_CLEAR(list);
         Py_XDECREF(tuple);
     }
+    tn_session_release(session);
     return list;
 }
 
 PyObject *tnpy_session_inputs(PyObject *self, PyObject *unused) {
     (void)unused;
-    const tn_session *session = tnpy_session_open(self);
-    if (session == NULL) return NULL;
-    return list_infos(self, tn_session_input_count(session), tn_session_input_info);
+    return list_infos(self, tn_session_input_count, tn_session_input_info);
 }
 
 PyObject *tnpy_session_outputs(PyObject *self, PyObject *unused) {
     (void)unused;
-    const tn_session *session = tnpy_session_open(self);
-    if (session == NULL) return NULL;
-    return list_infos(self, tn_session_output_count(session), tn_session_output_info);
+    return list_infos(self, tn_session_output_count, tn_session_output_info);
 }
 
 PyObject *tnpy_session_overridables(PyObject *self, PyObject *unused) {
     (void)unused;
-    const tn_session *session = tnpy_session_open(self);
-    if (session == NULL) return NULL;
-    return list_infos(self, tn_session_overridable_count(session), tn_session_overridable_info);
+    return list_infos(self, tn_session_overridable_count, tn_session_overridable_info);
 }
 
 static tn_dtype find_dtype(const tn_session *session, const char *name, size_t count, info_fn get) {
@@ -116,10 +114,7 @@ static PyObject *meta_text(const char *text) {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-PyObject *tnpy_session_meta(PyObject *self, PyObject *unused) {
-    (void)unused;
-    const tn_session *session = tnpy_session_open(self);
-    if (session == NULL) return NULL;
+static PyObject *meta_dict(const tn_session *session) {
     tn_model_meta meta = {.struct_size = sizeof meta};
     tn_session_meta(session, &meta);
     PyObject *dict = PyDict_New();
@@ -149,12 +144,22 @@ PyObject *tnpy_session_meta(PyObject *self, PyObject *unused) {
     return dict;
 }
 
+PyObject *tnpy_session_meta(PyObject *self, PyObject *unused) {
+    (void)unused;
+    tn_session *session = tnpy_session_hold_self(self);
+    if (session == NULL) return NULL;
+    PyObject *dict = meta_dict(session);
+    tn_session_release(session);
+    return dict;
+}
+
 PyObject *tnpy_session_stats(PyObject *self, PyObject *unused) {
     (void)unused;
-    const tn_session *session = tnpy_session_open(self);
+    tn_session *session = tnpy_session_hold_self(self);
     if (session == NULL) return NULL;
     tn_session_stats s = {.struct_size = sizeof s};
     tn_session_get_stats(session, &s);
+    tn_session_release(session);
     const struct {
         const char *key;
         uint64_t number;
@@ -295,17 +300,15 @@ static int read_shape(PyObject *item, tn_plan_shape *out) {
     return out->data == NULL ? -1 : 0;
 }
 
-PyObject *tnpy_session_plan(PyObject *self, PyObject *list) {
+/* Plans for the items of a tuple. */
+static PyObject *plan_items(tnpy_state *state, tn_session *session, PyObject *items) {
     tn_error err = {.code = TN_OK};
     tn_plan_report *report = NULL;
     tn_status status = TN_OK;
-    tn_session *session = tnpy_session_open(self);
-    PyObject *items = session == NULL ? NULL : PySequence_Tuple(list);
-    if (items == NULL) return NULL;
     const size_t count = (size_t)PyTuple_Size(items);
     tn_plan_shape *shapes = PyMem_Calloc(count + 1, sizeof *shapes);
-    bool is_read = shapes != NULL;
-    if (!is_read) (void)PyErr_NoMemory();
+    if (shapes == NULL) return PyErr_NoMemory();
+    bool is_read = true;
     for (size_t i = 0; is_read && i < count; i++) {
         is_read = read_shape(PyTuple_GetItem(items, (Py_ssize_t)i), &shapes[i]) == 0;
     }
@@ -314,10 +317,19 @@ PyObject *tnpy_session_plan(PyObject *self, PyObject *list) {
         Py_BEGIN_ALLOW_THREADS;
         status = tn_session_plan(session, shapes, count, &report, &err);
         Py_END_ALLOW_THREADS;
-        dict = status == TN_OK ? plan_dict(report) : tnpy_raise(tnpy_state_of(Py_TYPE(self)), &err);
+        dict = status == TN_OK ? plan_dict(report) : tnpy_raise(state, &err);
     }
     tn_plan_report_destroy(report);
     PyMem_Free(shapes);
-    Py_DECREF(items);
+    return dict;
+}
+
+PyObject *tnpy_session_plan(PyObject *self, PyObject *list) {
+    PyObject *items = PySequence_Tuple(list);
+    tn_session *session = items == NULL ? NULL : tnpy_session_hold_self(self);
+    PyObject *dict =
+        session == NULL ? NULL : plan_items(tnpy_state_of(Py_TYPE(self)), session, items);
+    tn_session_release(session);
+    Py_XDECREF(items);
     return dict;
 }

@@ -150,6 +150,19 @@ static void let_go(run_call *call) {
     PyMem_Free(call->memory);
     Py_XDECREF(call->keys);
     Py_XDECREF(call->names);
+    tn_session_release(call->session);
+}
+
+static int begin(run_call *call, PyObject *names, PyObject *feeds) {
+    if (names != Py_None) {
+        call->names = PySequence_Tuple(names);
+        if (call->names == NULL) return -1;
+    }
+    call->keys = PyDict_Keys(feeds);
+    if (call->keys == NULL) return -1;
+    const size_t output_count = call->names == NULL ? tn_session_output_count(call->session)
+                                                    : (size_t)PyTuple_Size(call->names);
+    return reserve(call, (size_t)PyList_Size(call->keys), output_count);
 }
 
 PyObject *tnpy_session_run_method(PyObject *self, PyObject *args) {
@@ -158,20 +171,13 @@ PyObject *tnpy_session_run_method(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OO!OO:run", &names, &PyDict_Type, &feeds, &out, &stage)) {
         return NULL;
     }
-    tn_session *session = tnpy_session_open(self);
+    tn_session *session = tnpy_session_hold_self(self);
     if (session == NULL) return NULL;
     const tnpy_pin_rules rules = {tnpy_state_of(Py_TYPE(self)), tn_session_allocator(session),
                                   stage};
     run_call call = {.rules = &rules, .session = session};
-    if (names != Py_None) {
-        call.names = PySequence_Tuple(names);
-        if (call.names == NULL) return NULL;
-    }
-    call.keys = PyDict_Keys(feeds);
-    const size_t output_count =
-        call.names == NULL ? tn_session_output_count(session) : (size_t)PyTuple_Size(call.names);
-    if (call.keys != NULL && reserve(&call, (size_t)PyList_Size(call.keys), output_count) == 0 &&
-        name_outputs(&call) == 0 && pin_feeds(&call, feeds) == 0 && pin_outputs(&call, out) == 0) {
+    if (begin(&call, names, feeds) == 0 && name_outputs(&call) == 0 &&
+        pin_feeds(&call, feeds) == 0 && pin_outputs(&call, out) == 0) {
         result = run_pinned(&call);
     }
     let_go(&call);

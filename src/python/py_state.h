@@ -95,7 +95,9 @@ tn_environment *tnpy_environment_get(tnpy_state *state, PyObject *object);
 tn_model *tnpy_model_get(tnpy_state *state, PyObject *object);
 tn_execution_arena *tnpy_execution_arena_get(tnpy_state *state, PyObject *object);
 tn_io_arena *tnpy_io_arena_get(tnpy_state *state, PyObject *object);
-tn_session *tnpy_session_get(tnpy_state *state, PyObject *object);
+/* A new reference of a Session's session, so that another thread, or a finalizer on this one, may
+ * close it meanwhile; give it back with tn_session_release. NULL with an exception. */
+tn_session *tnpy_session_hold(tnpy_state *state, PyObject *object);
 
 /* ---- conversions ---- */
 
