@@ -24,4 +24,7 @@ tn_status tn_pass_fuse_epilogue(tn_ir *ir, const tn_pass_options *options, tn_er
 /* fuse_elementwise.c: groups of elementwise nodes become programs. Exact. */
 tn_status tn_pass_fuse_elementwise(tn_ir *ir, const tn_pass_options *options, tn_error *err);
 
+/* layout.c: convolutions and what lies between them in blocked layout. */
+tn_status tn_pass_layout(tn_ir *ir, const tn_pass_options *options, tn_error *err);
+
 #endif
