@@ -14,6 +14,9 @@ typedef struct tn_pass_options {
  * Errors: TN_OUT_OF_MEMORY, TN_LIMIT. */
 tn_status tn_ir_run_passes(tn_ir *ir, const tn_pass_options *options, tn_error *err);
 
+/* drop_identity.c: readers of a node that hands its input on read the input. */
+tn_status tn_pass_drop_identity(tn_ir *ir, const tn_pass_options *options, tn_error *err);
+
 /* fold_affine.c: scale and shift per channel behind a convolution go into its weights and bias. */
 tn_status tn_pass_fold_affine(tn_ir *ir, const tn_pass_options *options, tn_error *err);
 
