@@ -29,7 +29,7 @@ typedef struct tn_window_params {
 typedef struct tn_window {
     int32_t count; /* spatial axes */
     int64_t in[TN_MAX_SPATIAL];
-    int64_t out[TN_MAX_SPATIAL]; /* TN_DIM_UNKNOWN where `in` is unknown */
+    int64_t out[TN_MAX_SPATIAL]; /* unknown where `in` is, a symbol where `in` is one */
     int64_t kernel[TN_MAX_SPATIAL];
     int64_t stride[TN_MAX_SPATIAL];
     int64_t dilation[TN_MAX_SPATIAL];
