@@ -156,6 +156,7 @@ tn_status tn_conv_describe(const tn_node_facts *node, tn_cpu_features cpu, tn_co
     memset(r, 0, sizeof *r);
     TN_TRY(tn_window_resolve(&p->window, x->shape.dims + 2, w->shape.dims + 2, x->shape.rank - 2,
                              &r->window, err));
+    tn_window_squeeze(&r->window);
     r->isa = tn_gemm_isa_best(cpu);
     r->kernels = tn_conv_isa_best(cpu);
     r->dtype = x->dtype;
