@@ -31,6 +31,7 @@
     X(rearrange)          \
     X(recurrent)          \
     X(reduce)             \
+    X(reorder)            \
     X(reshape)            \
     X(resize)             \
     X(row_norm)           \

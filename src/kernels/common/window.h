@@ -29,7 +29,7 @@ typedef struct tn_window_params {
 typedef struct tn_window {
     int32_t count; /* spatial axes */
     int64_t in[TN_MAX_SPATIAL];
-    int64_t out[TN_MAX_SPATIAL]; /* TN_DIM_UNKNOWN where `in` is unknown */
+    int64_t out[TN_MAX_SPATIAL]; /* unknown where `in` is, a symbol where `in` is one */
     int64_t kernel[TN_MAX_SPATIAL];
     int64_t stride[TN_MAX_SPATIAL];
     int64_t dilation[TN_MAX_SPATIAL];
@@ -46,5 +46,10 @@ tn_status tn_window_check(const tn_check_context *ctx, tn_window_params *out);
  *         a window is larger than the padded input. */
 tn_status tn_window_resolve(const tn_window_params *params, const int64_t *in,
                             const int64_t *kernel, int32_t count, tn_window *out, tn_error *err);
+
+/* Removes axes on which nothing slides: one element in, one out, a window of one, no padding. At
+ * least one axis stays. The order of all elements is unchanged, and long axes come to the end,
+ * where kernels are fast. */
+void tn_window_squeeze(tn_window *window);
 
 #endif
