@@ -23,6 +23,7 @@
     X(grid)               \
     X(logic)              \
     X(loss)               \
+    X(lp_pool)            \
     X(matmul)             \
     X(matmul_integer)     \
     X(nms)                \
