@@ -26,6 +26,7 @@
     X(lp_pool)            \
     X(matmul)             \
     X(matmul_integer)     \
+    X(max_unpool)         \
     X(nms)                \
     X(pad)                \
     X(pool)               \
