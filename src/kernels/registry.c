@@ -23,8 +23,10 @@
     X(grid)               \
     X(logic)              \
     X(loss)               \
+    X(lp_pool)            \
     X(matmul)             \
     X(matmul_integer)     \
+    X(max_unpool)         \
     X(nms)                \
     X(pad)                \
     X(pool)               \

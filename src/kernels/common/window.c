@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/checked_size.h"
+
 #define MAX_WINDOW_VALUE ((int64_t)1 << 31)
 
 static tn_status check_list(const tn_check_context *ctx, const char *name, int64_t least,
@@ -165,4 +167,56 @@ void tn_window_squeeze(tn_window *w) {
         kept++;
     }
     w->count = kept;
+}
+
+tn_status tn_window_resolve_whole(const int64_t *in, int32_t count, tn_window *out, tn_error *err) {
+    const tn_window_params whole = {.auto_pad = TN_PAD_EXPLICIT};
+    int64_t kernel[TN_MAX_SPATIAL] = {0};
+    for (int32_t i = 0; i < count && i < TN_MAX_SPATIAL; i++) kernel[i] = in[i] > 0 ? in[i] : 1;
+    TN_TRY(tn_window_resolve(&whole, in, kernel, count, out, err));
+    for (int32_t i = 0; i < out->count; i++) out->out[i] = 1;
+    return TN_OK;
+}
+
+static bool multiply(const int64_t *dims, int32_t count, size_t *out) {
+    *out = 1;
+    for (int32_t i = 0; i < count; i++) {
+        if (!tn_size_mul(*out, (size_t)dims[i], out)) return false;
+    }
+    return true;
+}
+
+tn_status tn_window_sizes(const tn_window *window, size_t *out_in, size_t *out_out,
+                          size_t *out_kernel, tn_error *err) {
+    TN_REQUIRE(multiply(window->in, window->count, out_in) &&
+                   multiply(window->out, window->count, out_out) &&
+                   multiply(window->kernel, window->count, out_kernel),
+               err, TN_OVERFLOW, "a window over %d axes has too many elements", (int)window->count);
+    return TN_OK;
+}
+
+tn_window_line tn_window_line_of(const tn_window *w, size_t row, size_t element) {
+    const int32_t last = w->count - 1;
+    tn_window_line line = {.stride = w->stride[last]};
+    int64_t scale = w->in[last];
+    bool is_inside = true;
+    const int64_t at = (int64_t)(element % (size_t)w->kernel[last]);
+    element /= (size_t)w->kernel[last];
+    for (int32_t i = last - 1; i >= 0; i--) {
+        const int64_t place = (int64_t)(row % (size_t)w->out[i]);
+        const int64_t step = (int64_t)(element % (size_t)w->kernel[i]);
+        const int64_t in = place * w->stride[i] - w->pad_begin[i] + step * w->dilation[i];
+        row /= (size_t)w->out[i];
+        element /= (size_t)w->kernel[i];
+        is_inside = is_inside && in >= 0 && in < w->in[i];
+        line.base += in * scale;
+        scale *= w->in[i];
+    }
+    line.start = at * w->dilation[last] - w->pad_begin[last];
+    if (!is_inside) return line;
+    line.low = line.start >= 0 ? 0 : (-line.start + line.stride - 1) / line.stride;
+    line.high =
+        line.start >= w->in[last] ? 0 : (w->in[last] - line.start + line.stride - 1) / line.stride;
+    line.high = tn_i64_min(line.high, w->out[last]);
+    return line;
 }

@@ -18,6 +18,7 @@ enum {
     DEPTHWISE_TASK_MACS = 200 * 1000,
     MIN_TASKS = 8,
     COPY_FLOATS = 64 * 1024,
+    MAX_COPY_FLOATS = 256 * 1024,
     DEPTHWISE_BAND_FLOATS = 8 * 1024,
     MAX_BLOCK = 16
 };
@@ -84,18 +85,39 @@ static bool needs_border(const tn_conv_blocked *b) {
     return b->pad_top != 0 || b->pad_left != 0 || last_h >= b->in_h || last_w >= b->in_w;
 }
 
+/* Strips of output rows, for which every window element is copied on its own: scratch grows neither
+ * with the width of the image nor with the reach of the window. */
+static void split_gather(tn_conv_blocked *b) {
+    const size_t out_w = (size_t)b->out_w;
+    const size_t pixel_floats = (size_t)(b->taps_h * b->taps_w) * b->lanes;
+    const size_t most = tn_size_max(COPY_FLOATS / pixel_floats, 1);
+    b->gathers = true;
+    b->strip_pixels = blocks_of(out_w, blocks_of(out_w, most));
+    b->strips = blocks_of(out_w, b->strip_pixels);
+    b->band_pixels = b->strip_pixels;
+    b->bands = (size_t)b->out_h * b->strips;
+    b->copy_blocks = 1;
+    b->scratch_floats = pixel_floats * b->strip_pixels;
+}
+
 /* Rows of a band, and how much of its input is copied at once. */
 static void split_copy(tn_conv_blocked *b) {
     const size_t out_w = (size_t)b->out_w;
     const size_t rows = tn_size_min(blocks_of(b->band_pixels, out_w), (size_t)b->out_h);
     const size_t bands = blocks_of((size_t)b->out_h, rows);
     const size_t band_rows = blocks_of((size_t)b->out_h, bands);
-    b->band_pixels = band_rows * out_w;
+    size_t block_floats = 0;
     b->copy_rows =
         (band_rows - 1) * (size_t)b->stride_h + (size_t)((b->taps_h - 1) * b->dilation_h) + 1;
     b->copy_width =
         (out_w - 1) * (size_t)b->stride_w + (size_t)((b->taps_w - 1) * b->dilation_w) + 1;
-    const size_t block_floats = b->copy_rows * b->copy_width * b->lanes;
+    if (!tn_size_mul(b->copy_rows, b->copy_width, &block_floats) ||
+        !tn_size_mul(block_floats, b->lanes, &block_floats) || block_floats > MAX_COPY_FLOATS) {
+        split_gather(b);
+        return;
+    }
+    b->band_pixels = band_rows * out_w;
+    b->bands = bands;
     b->copy_blocks = tn_size_max(tn_size_min(COPY_FLOATS / block_floats, b->in_blocks), 1);
     b->scratch_floats = block_floats * b->copy_blocks;
 }
@@ -108,8 +130,8 @@ static void split_dense(const tn_conv_record *r, tn_conv_blocked *b) {
     b->band_pixels = tn_size_max(BAND_PIXELS, TASK_MACS / pixel_macs);
     b->band_pixels = blocks_of(pixels, blocks_of(pixels, b->band_pixels));
     b->copy_blocks = b->in_blocks;
-    if (b->copies) split_copy(b);
     b->bands = blocks_of(pixels, b->band_pixels);
+    if (b->copies) split_copy(b);
     b->chunk_blocks = tn_size_max(b->isa->k_limit / (taps * b->lanes), 1);
     b->chunk_blocks = blocks_of(b->in_blocks, blocks_of(b->in_blocks, b->chunk_blocks));
     b->tile_groups = 1;
@@ -260,9 +282,16 @@ static dense_task task_of(const tn_conv_record *r, size_t index) {
     dense_task t;
     const size_t part = index % b->tile_groups;
     index /= b->tile_groups;
-    t.first_pixel = index % b->bands * b->band_pixels;
-    t.pixel_count = tn_size_min(b->band_pixels, r->out_spatial - t.first_pixel);
+    const size_t band = index % b->bands;
     index /= b->bands;
+    if (b->gathers) {
+        const size_t column = band % b->strips * b->strip_pixels;
+        t.first_pixel = band / b->strips * (size_t)b->out_w + column;
+        t.pixel_count = tn_size_min(b->strip_pixels, (size_t)b->out_w - column);
+    } else {
+        t.first_pixel = band * b->band_pixels;
+        t.pixel_count = tn_size_min(b->band_pixels, r->out_spatial - t.first_pixel);
+    }
     t.group = index % r->groups;
     t.image = index / r->groups;
     t.first_tile = part * b->block_tiles / b->tile_groups;
@@ -321,9 +350,57 @@ static void copy_blocks(const tn_conv_record *r, const float *x, const dense_tas
     }
 }
 
+static void gather_pixel(const tn_conv_record *r, const float *x, int64_t row, int64_t column,
+                         float *to) {
+    const tn_conv_blocked *b = &r->blocked;
+    if (row < 0 || row >= b->in_h || column < 0 || column >= b->in_w) {
+        memset(to, 0, b->lanes * sizeof *to);
+        return;
+    }
+    const size_t pixel = (size_t)(row * b->in_w + column);
+    if (b->form == TN_CONV_STEM) {
+        for (size_t lane = 0; lane < b->lanes; lane++) to[lane] = x[lane * r->in_spatial + pixel];
+    } else {
+        memcpy(to, x + pixel * b->lanes, b->lanes * sizeof *to);
+    }
+}
+
+/* What each window element sees of the strip: [taps_h][taps_w][strip_pixels][lanes]. */
+static void gather_block(const tn_conv_record *r, const float *x, const dense_task *t, float *to) {
+    const tn_conv_blocked *b = &r->blocked;
+    const int64_t top = (int64_t)t->first_pixel / b->out_w * b->stride_h - b->pad_top;
+    const int64_t left = (int64_t)t->first_pixel % b->out_w * b->stride_w - b->pad_left;
+    for (int64_t tap_h = 0; tap_h < b->taps_h; tap_h++) {
+        for (int64_t tap_w = 0; tap_w < b->taps_w; tap_w++) {
+            for (size_t i = 0; i < t->pixel_count; i++) {
+                gather_pixel(r, x, top + tap_h * b->dilation_h,
+                             left + tap_w * b->dilation_w + (int64_t)i * b->stride_w,
+                             to + i * b->lanes);
+            }
+            to += b->strip_pixels * b->lanes;
+        }
+    }
+}
+
+static void aim_gathered_panel(const tn_conv_record *r, const dense_task *t, tn_conv_panel *panel) {
+    const tn_conv_blocked *b = &r->blocked;
+    panel->out_w = panel->pixel_count = t->pixel_count;
+    panel->pixel_step = panel->lanes = b->lanes;
+    panel->taps_h = (size_t)b->taps_h;
+    panel->taps_w = (size_t)b->taps_w;
+    panel->tap_w_step = b->strip_pixels * b->lanes;
+    panel->tap_h_step = panel->taps_w * panel->tap_w_step;
+    panel->block_step = panel->taps_h * panel->tap_h_step;
+    panel->y_block_step = r->out_spatial * b->isa->block;
+}
+
 /* Steps through the input, copied or in place. */
 static void aim_panel(const tn_conv_record *r, const dense_task *t, tn_conv_panel *panel) {
     const tn_conv_blocked *b = &r->blocked;
+    if (b->gathers) {
+        aim_gathered_panel(r, t, panel);
+        return;
+    }
     const size_t width = b->copies ? b->copy_width : (size_t)b->in_w;
     const size_t height = b->copies ? b->copy_rows : (size_t)b->in_h;
     panel->out_w = (size_t)b->out_w;
@@ -389,10 +466,11 @@ static void run_dense_task(const tn_conv_record *r, const tn_kernel_context *ctx
     aim_panel(r, &t, &panel);
     for (size_t first = 0; first < b->in_blocks; first += b->copy_blocks) {
         const size_t count = tn_size_min(b->copy_blocks, b->in_blocks - first);
-        panel.x = x + first * panel.block_step;
-        if (b->copies) {
+        panel.x = b->copies ? scratch : x + first * panel.block_step;
+        if (b->gathers) {
+            gather_block(r, x + first * r->in_spatial * b->lanes, &t, scratch);
+        } else if (b->copies) {
             copy_blocks(r, x, &t, first, count, scratch);
-            panel.x = scratch;
         }
         for (size_t tile = t.first_tile; tile < t.end_tile; tile++) {
             const size_t start = tile_start(b, tile);

@@ -28,16 +28,18 @@ typedef struct tn_conv_blocked {
     int64_t in_h, in_w, out_h, out_w;
     int64_t taps_h, taps_w, stride_h, stride_w, dilation_h, dilation_w;
     int64_t pad_top, pad_left;
-    bool copies;               /* the tile's input is copied, padded, into scratch */
-    size_t lanes;              /* of an input element group: block, or the stem's channels */
-    size_t in_blocks;          /* per group */
-    size_t last_lanes;         /* channels in the last of them */
-    size_t out_blocks;         /* per group */
-    size_t block_tiles;        /* output tiles of a group */
-    size_t tile_groups;        /* parts that the output tiles of a group are dealt into */
-    size_t band_pixels, bands; /* dense: output pixels of a task; whole rows when copying */
-    size_t band_rows;          /* depthwise */
-    size_t units_per_tile;     /* depthwise: bands of planes done by one task */
+    bool copies;                 /* the tile's input is copied, padded, into scratch */
+    bool gathers;                /* copied window element by window element, for a strip of a row */
+    size_t strips, strip_pixels; /* gathers: per output row; output pixels of one */
+    size_t lanes;                /* of an input element group: block, or the stem's channels */
+    size_t in_blocks;            /* per group */
+    size_t last_lanes;           /* channels in the last of them */
+    size_t out_blocks;           /* per group */
+    size_t block_tiles;          /* output tiles of a group */
+    size_t tile_groups;          /* parts that the output tiles of a group are dealt into */
+    size_t band_pixels, bands;   /* dense: output pixels of a task; whole rows when copying */
+    size_t band_rows;            /* depthwise */
+    size_t units_per_tile;       /* depthwise: bands of planes done by one task */
     size_t copy_rows, copy_width, copy_blocks;
     size_t chunk_blocks; /* input blocks whose weights stay cached */
     size_t tasks;

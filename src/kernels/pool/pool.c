@@ -65,15 +65,7 @@ static tn_status resolve(const pool_params *p, const tn_shape *x, tn_window *out
     if (!p->is_global) {
         return tn_window_resolve(&p->window, x->dims + 2, p->window.kernel, x->rank - 2, out, err);
     }
-    int64_t kernel[TN_MAX_SPATIAL] = {0};
-    const tn_window_params whole = {.auto_pad = TN_PAD_EXPLICIT};
-    TN_REQUIRE(x->rank - 2 <= TN_MAX_SPATIAL, err, TN_UNSUPPORTED, "rank %d", (int)x->rank);
-    for (int32_t i = 0; i < x->rank - 2; i++) {
-        kernel[i] = x->dims[2 + i] > 0 ? x->dims[2 + i] : 1;
-    }
-    TN_TRY(tn_window_resolve(&whole, x->dims + 2, kernel, x->rank - 2, out, err));
-    for (int32_t i = 0; i < out->count; i++) out->out[i] = 1;
-    return TN_OK;
+    return tn_window_resolve_whole(x->dims + 2, x->rank - 2, out, err);
 }
 
 static tn_status infer(const tn_node_facts *node, tn_error *err) {
@@ -100,38 +92,6 @@ static size_t product(const int64_t *dims, int32_t count) {
     size_t result = 1;
     for (int32_t i = 0; i < count; i++) result *= (size_t)dims[i];
     return result;
-}
-
-/* What one window element sees of one output row: elements base + start + i * stride for i in
- * [low, high); empty in the padding of an outer axis. */
-typedef struct pool_line {
-    int64_t base, start, stride, low, high;
-} pool_line;
-
-static pool_line line_of(const tn_window *w, size_t row, size_t element) {
-    const int32_t last = w->count - 1;
-    pool_line line = {.stride = w->stride[last]};
-    int64_t scale = w->in[last];
-    bool is_inside = true;
-    const int64_t at = (int64_t)(element % (size_t)w->kernel[last]);
-    element /= (size_t)w->kernel[last];
-    for (int32_t i = last - 1; i >= 0; i--) {
-        const int64_t place = (int64_t)(row % (size_t)w->out[i]);
-        const int64_t step = (int64_t)(element % (size_t)w->kernel[i]);
-        const int64_t in = place * w->stride[i] - w->pad_begin[i] + step * w->dilation[i];
-        row /= (size_t)w->out[i];
-        element /= (size_t)w->kernel[i];
-        is_inside = is_inside && in >= 0 && in < w->in[i];
-        line.base += in * scale;
-        scale *= w->in[i];
-    }
-    line.start = at * w->dilation[last] - w->pad_begin[last];
-    if (!is_inside) return line;
-    line.low = line.start >= 0 ? 0 : (-line.start + line.stride - 1) / line.stride;
-    line.high =
-        line.start >= w->in[last] ? 0 : (w->in[last] - line.start + line.stride - 1) / line.stride;
-    line.high = tn_i64_min(line.high, w->out[last]);
-    return line;
 }
 
 /* Flat index over the whole tensor of spatial offset `offset`, counted column by column when the
@@ -167,7 +127,7 @@ static int64_t flat_index(const pool_record *r, size_t plane, int64_t offset) {
             for (size_t i = 0; i < row_elems; i++) y[i] = (least);                          \
             for (size_t i = 0; indices != NULL && i < row_elems; i++) at[i] = -1;           \
             for (size_t e = 0; e < r->window_elems; e++) {                                  \
-                const pool_line line = line_of(&r->window, row, e);                         \
+                const tn_window_line line = tn_window_line_of(&r->window, row, e);          \
                 const element *source = x + line.base + line.start;                         \
                 if (indices == NULL) {                                                      \
                     for (int64_t i = line.low; i < line.high; i++) {                        \
@@ -234,7 +194,7 @@ enum { STRIP = 64 };
                 const int64_t end = tn_i64_min(strip + STRIP, w->out[last]);                      \
                 sum_type sums[STRIP] = {0};                                                       \
                 for (size_t e = 0; e < r->window_elems; e++) {                                    \
-                    const pool_line line = line_of(w, row, e);                                    \
+                    const tn_window_line line = tn_window_line_of(w, row, e);                     \
                     const element *source = x + line.base + line.start;                           \
                     const int64_t high = tn_i64_min(line.high, end);                              \
                     for (int64_t i = tn_i64_max(line.low, strip); i < high; i++) {                \
