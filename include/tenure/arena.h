@@ -45,7 +45,8 @@ typedef struct tn_arena_options {
 } tn_arena_options;
 
 /* One live block, by value. Zero is the empty handle. Copying it by hand makes two handles for one
- * block, of which the second to be used gets TN_DEAD: move it with tn_allocation_handle_move. */
+ * block, of which the second to be used gets TN_DEAD while the arena's state lives (it may end with
+ * its last block): move handles with tn_allocation_handle_move. */
 typedef struct tn_allocation_handle {
     void *data;            /* aligned to TN_BUFFER_ALIGNMENT; never NULL while the handle is live */
     size_t size_bytes;     /* as requested; nothing behind it may be touched */
@@ -100,6 +101,7 @@ TN_API TN_MUST_USE tn_status tn_allocation_handle_release(tn_allocation_handle *
 TN_API TN_MUST_USE tn_status tn_allocation_handle_move(tn_allocation_handle *to,
                                                        tn_allocation_handle *from, tn_error *err);
 
+/* False for an empty handle and for NULL. */
 TN_API bool tn_allocation_handle_is_live(const tn_allocation_handle *handle);
 
 /* ---- what both arenas can do ---- */
@@ -124,6 +126,7 @@ TN_API size_t tn_arena_trim(tn_arena *arena, tn_trim_level level);
 TN_API size_t tn_arena_shrink(tn_arena *arena, uint64_t target_bytes);
 /* Returns the bytes evicted at once. Threads: the arena's rule. */
 TN_API size_t tn_arena_set_retention_cap(tn_arena *arena, uint64_t cap_bytes);
+/* TN_RETENTION_UNLIMITED: none. Threads: any. */
 TN_API uint64_t tn_arena_retention_cap(const tn_arena *arena);
 /* Sets the peaks to what is live and retained now. Threads: the arena's rule. */
 TN_API void tn_arena_reset_peak(tn_arena *arena);
@@ -132,9 +135,11 @@ TN_API void tn_arena_get_stats(const tn_arena *arena, tn_arena_stats *out);
 /* Counts one payload copy that could not be avoided. Threads: the arena's rule. */
 TN_API void tn_arena_count_copy(tn_arena *arena, size_t size_bytes);
 /* Begins a run: an execution arena then takes no lock until its end, and belongs to the calling
- * thread. Runs of one execution arena do not overlap; those of an I/O arena may. */
-TN_API void tn_arena_begin_run(tn_arena *arena);
-/* Ends it: honours trims that came meanwhile, and gives back what the window did not use. */
+ * thread. Runs of an I/O arena may overlap.
+ * Errors: TN_BUSY when an execution arena is in a run already; nothing changes. */
+TN_API TN_MUST_USE tn_status tn_arena_begin_run(tn_arena *arena, tn_error *err);
+/* Ends it: an execution arena gives its slab back and honours trims that came meanwhile; blocks
+ * that the window did not use go. */
 TN_API void tn_arena_end_run(tn_arena *arena);
 /* Lends the allocator that the arena charges; borrowed from `arena`. */
 TN_API tn_allocator *tn_arena_allocator(const tn_arena *arena);
@@ -153,6 +158,7 @@ TN_API TN_MUST_USE tn_status tn_execution_arena_create(tn_allocator *allocator,
 TN_API void tn_execution_arena_destroy(tn_execution_arena *arena);
 /* The same object under its common name; borrowed. */
 TN_API tn_arena *tn_execution_arena_as_arena(tn_execution_arena *arena);
+/* The calls of the same name of tn_arena. */
 TN_API TN_MUST_USE tn_status tn_execution_arena_allocate(tn_execution_arena *arena,
                                                          size_t size_bytes,
                                                          tn_allocation_handle *out, tn_error *err);
@@ -161,7 +167,7 @@ TN_API size_t tn_execution_arena_shrink(tn_execution_arena *arena, uint64_t targ
 TN_API size_t tn_execution_arena_set_retention_cap(tn_execution_arena *arena, uint64_t cap_bytes);
 TN_API void tn_execution_arena_reset_peak(tn_execution_arena *arena);
 TN_API void tn_execution_arena_get_stats(const tn_execution_arena *arena, tn_arena_stats *out);
-TN_API void tn_execution_arena_begin_run(tn_execution_arena *arena);
+TN_API TN_MUST_USE tn_status tn_execution_arena_begin_run(tn_execution_arena *arena, tn_error *err);
 TN_API void tn_execution_arena_end_run(tn_execution_arena *arena);
 /* tn_slab_reserve on the arena's own slab; end_run gives it back. */
 TN_API TN_MUST_USE tn_status tn_execution_arena_reserve_slab(tn_execution_arena *arena,
@@ -212,12 +218,16 @@ TN_API void tn_slab_deinit(tn_slab *slab);
 TN_API TN_MUST_USE tn_status tn_io_arena_create(tn_allocator *allocator,
                                                 const tn_arena_options *options, tn_io_arena **out,
                                                 tn_error *err);
+/* Adds a reference and returns `arena`. Accepts NULL. Threads: any. */
 TN_API tn_io_arena *tn_io_arena_retain(tn_io_arena *arena);
+/* Drops a reference; see tn_io_arena_create. Accepts NULL. Threads: any. */
 TN_API void tn_io_arena_release(tn_io_arena *arena);
 /* What the last release does, while other references remain: no new blocks (TN_CLOSED), nothing
  * retained from now on. */
 TN_API void tn_io_arena_close(tn_io_arena *arena);
+/* The same object under its common name; borrowed. */
 TN_API tn_arena *tn_io_arena_as_arena(tn_io_arena *arena);
+/* The calls of the same name of tn_arena. */
 TN_API TN_MUST_USE tn_status tn_io_arena_allocate(tn_io_arena *arena, size_t size_bytes,
                                                   tn_allocation_handle *out, tn_error *err);
 TN_API size_t tn_io_arena_trim(tn_io_arena *arena, tn_trim_level level);
@@ -255,14 +265,18 @@ TN_API tn_io_lease *tn_io_lease_retain(tn_io_lease *lease);
 /* Drops a reference; the last one returns the block to its arena. Accepts NULL. Never allocates.
  * Threads: any. */
 TN_API void tn_io_lease_release(tn_io_lease *lease);
-TN_API void *tn_io_lease_data(const tn_io_lease *lease); /* borrowed from `lease` */
+/* Lends the leased bytes; valid while `lease` has a reference. Never NULL. */
+TN_API void *tn_io_lease_data(const tn_io_lease *lease);
+/* Logical size, and what the block could hold. */
 TN_API size_t tn_io_lease_size_bytes(const tn_io_lease *lease);
 TN_API size_t tn_io_lease_capacity_bytes(const tn_io_lease *lease);
-/* A buffer over the leased bytes with a reference of its own. */
+/* Makes a buffer over the leased bytes.
+ * Ownership: *out has a reference of its own; release it with tn_buffer_release. */
 TN_API void tn_io_lease_get_buffer(tn_io_lease *lease, tn_buffer *out);
 /* Turns the only reference of a lease back into a handle: same block, same address.
  * Ownership: on success *take_lease is NULL and *out is live.
- * Errors:    TN_BUSY when others hold the lease; TN_DEAD for NULL. Nothing changes then. */
+ * Errors:    TN_BUSY when others hold the lease; TN_DEAD for NULL; TN_UNSUPPORTED for a lease of
+ *            zero bytes, which has no block. Nothing changes then. */
 TN_API TN_MUST_USE tn_status tn_io_lease_export_handle(tn_io_lease **take_lease,
                                                        tn_allocation_handle *out, tn_error *err);
 

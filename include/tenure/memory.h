@@ -101,6 +101,7 @@ TN_API TN_MUST_USE tn_status tn_allocator_create_child(tn_allocator *parent,
                                                        const tn_allocator_options *options,
                                                        tn_allocator **out, tn_error *err);
 
+/* Adds a reference and returns `allocator`. Accepts NULL. Threads: any. */
 TN_API tn_allocator *tn_allocator_retain(tn_allocator *allocator);
 
 /* The last release closes; with anything outstanding it abandons. Accepts NULL. */
@@ -144,6 +145,8 @@ typedef struct tn_buffer {
  * Errors:    TN_LIMIT, TN_OUT_OF_MEMORY, TN_CLOSED, TN_INVALID_ARGUMENT (align). */
 TN_API TN_MUST_USE tn_status tn_buffer_create(tn_allocator *allocator, size_t size_bytes,
                                               size_t align, tn_buffer *out, tn_error *err);
+/* Adds a reference to the buffer's block; copies of the value share it, each release drops one.
+ * Errors: TN_DEAD when the block was given back already. Threads: any. */
 TN_API TN_MUST_USE tn_status tn_buffer_retain(const tn_buffer *buffer, tn_error *err);
 /* Drops the reference and empties *buffer. Errors: TN_DEAD when it was already released. */
 TN_API tn_status tn_buffer_release(tn_buffer *buffer);
@@ -182,10 +185,15 @@ TN_API void tn_allocator_get_stats(const tn_allocator *allocator, tn_allocator_s
  * out->struct_size bytes (0: the whole struct). Threads: any. */
 TN_API void tn_allocator_get_page_source_stats(const tn_allocator *allocator,
                                                tn_page_source_stats *out);
+/* Lends the name; valid while `allocator` lives. */
 TN_API const char *tn_allocator_name(const tn_allocator *allocator);
-TN_API tn_allocator *tn_allocator_parent(const tn_allocator *allocator); /* borrowed or NULL */
+/* Lends the parent; NULL at a root. */
+TN_API tn_allocator *tn_allocator_parent(const tn_allocator *allocator);
+/* Bytes charged at and below `allocator` now, unused reservations of children included. */
 TN_API uint64_t tn_allocator_charged(const tn_allocator *allocator);
+/* Changes the limit for requests from now on; what is charged stays. 0: no limit. */
 TN_API void tn_allocator_set_limit(tn_allocator *allocator, uint64_t limit_bytes);
+/* Sets the peak to what is charged now. */
 TN_API void tn_allocator_reset_peak(tn_allocator *allocator);
 
 /* Calls `visit` for `allocator` and everything below it, parents first; stops when it answers

@@ -30,12 +30,12 @@ tn_status cli_check_names(tn_session *session, const cli_args *args, tn_error *e
 bool cli_parse_shape(const char *text, size_t text_bytes, tn_shape *out);
 
 /* The options that cli_feeds_create reads; put CLI_FEED_OPTIONS into a command's table. */
-#define CLI_FEED_OPTIONS                                                                        \
-    {"input", CLI_TEXT, "NAME=WHAT",                                                            \
-     "a file (.npy, .pb, .raw with --shape), or zeros, ones, random, range, a number or text"}, \
-        {"shape", CLI_TEXT, "NAME=1x3x224x224", "shape of an input; NAME= for a scalar"},       \
-        {"dim", CLI_TEXT, "SYMBOL=4", "value of a symbolic dimension"}, {                       \
-        "seed", CLI_COUNT, "N", "seed of random contents (1)"                                   \
+#define CLI_FEED_OPTIONS                                                                  \
+    {"input", CLI_TEXT, "NAME=WHAT",                                                      \
+     "a file (.npy, .pb, .raw with --shape) or zeros|ones|random|range|VALUE"},           \
+        {"shape", CLI_TEXT, "NAME=1x3x224x224", "shape of an input; NAME= for a scalar"}, \
+        {"dim", CLI_TEXT, "SYMBOL=4", "value of a symbolic dimension"}, {                 \
+        "seed", CLI_COUNT, "N", "seed of random contents (1)"                             \
     }
 
 #endif

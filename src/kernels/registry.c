@@ -22,6 +22,7 @@
     X(generate)           \
     X(grid)               \
     X(logic)              \
+    X(loss)               \
     X(matmul)             \
     X(matmul_integer)     \
     X(nms)                \
@@ -34,6 +35,7 @@
     X(reshape)            \
     X(resize)             \
     X(row_norm)           \
+    X(rotary)             \
     X(scatter)            \
     X(select)             \
     X(slice)              \

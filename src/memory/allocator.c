@@ -334,6 +334,15 @@ static void list_children(const tn_allocator *node, char *out, size_t capacity_b
     }
 }
 
+/* A closed child that only waits for its last reference holds nothing up. Under the lock. */
+static bool has_open_child(const tn_allocator *node) {
+    for (const tn_allocator *child = node->first_child; child != NULL;
+         child = child->next_sibling) {
+        if (!child->is_closed || child->used_bytes > 0) return true;
+    }
+    return false;
+}
+
 tn_status tn_allocator_close(tn_allocator *allocator, tn_error *err) {
     char children[240];
     char path[TN_ERROR_NAME_BYTES];
@@ -341,7 +350,7 @@ tn_status tn_allocator_close(tn_allocator *allocator, tn_error *err) {
     tn_node_path(allocator, path, sizeof path);
     tn_lock_acquire(&allocator->root->lock);
     const tn_allocator seen = *allocator;
-    const bool is_busy = seen.block_count > 0 || seen.raw_count > 0 || seen.child_count > 0 ||
+    const bool is_busy = seen.block_count > 0 || seen.raw_count > 0 || has_open_child(allocator) ||
                          seen.own_charged_bytes > 0;
     list_children(allocator, children, sizeof children);
     if (!is_busy && !seen.is_closed) shut(allocator);

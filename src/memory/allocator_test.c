@@ -204,6 +204,18 @@ static void reservation_is_held_from_the_parent(void **state) {
     tn_allocator_release(root);
 }
 
+static void close_is_not_held_up_by_a_closed_child(void **state) {
+    (void)state;
+    tn_allocator *const root = make_root(0);
+    tn_allocator *const child = make_child(root, "columns", 0, 0);
+    ASSERT_OK(tn_allocator_close(child, NULL));
+
+    ASSERT_OK(tn_allocator_close(root, NULL));
+
+    tn_allocator_release(root);
+    tn_allocator_release(child);
+}
+
 static void close_with_memory_out_is_busy_and_changes_nothing(void **state) {
     (void)state;
     tn_allocator *const root = make_root(0);
@@ -605,6 +617,7 @@ int main(void) {
         T(buffer_slice_outside_is_out_of_range),
         T(charge_past_limit_names_who_refused),
         T(reservation_is_held_from_the_parent),
+        T(close_is_not_held_up_by_a_closed_child),
         T(close_with_memory_out_is_busy_and_changes_nothing),
         T(release_with_memory_out_keeps_name_and_charge),
         T(buffer_outlives_every_handle_of_its_tree),

@@ -14,21 +14,21 @@
 #include "memory/fault.h"
 #include "memory/poison.h"
 
-static void claim_contended(tn_arena *arena, uint32_t wanted) {
+static void claim_contended(tn_arena *arena) {
     uint32_t seen = TN_CLAIM_IDLE;
     /* acquire: what the last holder did to the pool is seen */
-    while (!atomic_compare_exchange_weak_explicit(&arena->claim, &seen, wanted,
+    while (!atomic_compare_exchange_weak_explicit(&arena->claim, &seen, TN_CLAIM_TAKEN,
                                                   memory_order_acquire, memory_order_relaxed)) {
         seen = TN_CLAIM_IDLE;
         (void)sched_yield(); /* a trim from another thread is at work, for a moment */
     }
 }
 
-static inline void claim(tn_arena *arena, uint32_t wanted) {
+static inline void claim(tn_arena *arena) {
     uint32_t seen = TN_CLAIM_IDLE;
-    if (!atomic_compare_exchange_strong_explicit(&arena->claim, &seen, wanted, memory_order_acquire,
-                                                 memory_order_relaxed)) {
-        claim_contended(arena, wanted);
+    if (!atomic_compare_exchange_strong_explicit(&arena->claim, &seen, TN_CLAIM_TAKEN,
+                                                 memory_order_acquire, memory_order_relaxed)) {
+        claim_contended(arena);
     }
 }
 
@@ -36,7 +36,7 @@ static inline void enter(tn_arena *arena) {
     if (arena->is_shared) {
         tn_lock_acquire(&arena->lock);
     } else if (!arena->is_in_run) {
-        claim(arena, TN_CLAIM_TAKEN);
+        claim(arena);
     }
 }
 
@@ -71,10 +71,6 @@ void tn_arena_enter(tn_arena *arena) {
 
 void tn_arena_leave(tn_arena *arena) {
     leave(arena);
-}
-
-void tn_arena_claim_run(tn_arena *arena) {
-    claim(arena, TN_CLAIM_RUN);
 }
 
 /* A rough last use, for reclaims that choose among arenas. */
@@ -198,6 +194,8 @@ static tn_status make_block(tn_arena *arena, size_t size_bytes, tn_allocation_ha
     record->kind = TN_LEDGER_ARENA;
     record->class_index = (uint16_t)tn_size_class_floor(capacity_bytes);
     tn_counter_add(&arena->pool.sys_allocs, 1);
+    tn_counter_add(&arena->pool.total_bytes, capacity_bytes);
+    tn_counter_add(&arena->pool.total_count, 1);
     if (capacity_bytes > arena->pool.largest_capacity_bytes) {
         arena->pool.largest_capacity_bytes = capacity_bytes;
     }
@@ -273,12 +271,14 @@ static bool is_dead(const tn_arena *arena) {
 }
 
 /* An adopted block goes to whoever lent it. Entered on entry, not on return. */
-static void give_adopted(tn_arena *arena, tn_ledger *record) {
+__attribute__((noinline)) static void give_adopted(tn_arena *arena, tn_ledger *record) {
     const tn_record_foreign foreign = record->link.foreign;
     void *const data = record->data;
     const size_t size_bytes = record->capacity_bytes;
     tn_allocator *const allocator = tn_allocator_retain(arena->allocator);
     tn_block_pool_unset_live(&arena->pool, record);
+    tn_counter_subtract(&arena->pool.total_bytes, size_bytes);
+    tn_counter_subtract(&arena->pool.total_count, 1);
     tn_block_pool_push_unused(&arena->pool, record);
     const bool dies = is_dead(arena);
     leave(arena);
@@ -290,7 +290,8 @@ static void give_adopted(tn_arena *arena, tn_ledger *record) {
 
 /* Gives up what a return made superfluous. Entered on entry, not on return; the arena may be gone
  * then. `return_count` keeps its state for us while another thread returns its last live block. */
-static void leave_with_chain(tn_arena *arena, const tn_pool_chain *chain) {
+__attribute__((noinline)) static void leave_with_chain(tn_arena *arena,
+                                                       const tn_pool_chain *chain) {
     arena->return_count++;
     leave(arena);
     give_blocks(arena, chain);
@@ -303,7 +304,7 @@ static void leave_with_chain(tn_arena *arena, const tn_pool_chain *chain) {
 }
 
 /* Takes a block off the live ones. Entered on entry, not on return; the arena may be gone then. */
-static void put_back(tn_arena *arena, tn_ledger *record, bool discard) {
+static inline void put_back(tn_arena *arena, tn_ledger *record, bool discard) {
     tn_pool_chain chain = TN_POOL_CHAIN_EMPTY;
     if (record->kind == TN_LEDGER_ADOPTED) {
         give_adopted(arena, record);

@@ -201,7 +201,7 @@ static void run_round(candidates *with, results *all, int round) {
     tn_arena *const execution = tn_execution_arena_as_arena(with->execution);
     tn_arena *const io = tn_io_arena_as_arena(with->io);
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-        tn_execution_arena_begin_run(with->execution);
+        must(tn_execution_arena_begin_run(with->execution, NULL), "begin");
         note(all, "execution arena pair, in a run", sizes[i], round,
              arena_pairs(execution, sizes[i]));
         tn_execution_arena_end_run(with->execution);
@@ -226,7 +226,7 @@ static void run_retained(tn_allocator *root, results *all) {
         retain_blocks(tn_execution_arena_as_arena(execution), retained, PAIR_BYTES);
         retain_blocks(tn_io_arena_as_arena(io), retained, PAIR_BYTES);
         for (int round = 0; round < ROUNDS; round++) {
-            tn_execution_arena_begin_run(execution);
+            must(tn_execution_arena_begin_run(execution, NULL), "begin");
             note(all, "execution arena pair by retained blocks", retained, round,
                  arena_pairs(tn_execution_arena_as_arena(execution), PAIR_BYTES));
             tn_execution_arena_end_run(execution);

@@ -101,7 +101,8 @@ static void step_settings(fuzz_state *state, uint8_t op, uint8_t a, uint8_t b) {
             (void)tn_arena_shrink(arena, b * 1000u);
             break;
         case 3:
-            if (!state->is_in_run) tn_execution_arena_begin_run(state->execution);
+            must(tn_execution_arena_begin_run(state->execution, NULL) ==
+                 (state->is_in_run ? TN_BUSY : TN_OK));
             state->is_in_run = true;
             (void)!tn_execution_arena_reserve_slab(state->execution, (size_t)b * 997, &base, NULL);
             break;

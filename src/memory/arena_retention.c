@@ -1,6 +1,7 @@
 /* What an arena keeps between uses: caps, trims, windows of runs, and what it gives back when a
  * limit would refuse somebody else. */
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/checked_size.h"
@@ -88,11 +89,16 @@ static size_t reclaim(tn_reclaimer *reclaimer, size_t wanted_bytes, tn_trim_leve
     tn_pool_chain chain = TN_POOL_CHAIN_EMPTY;
     if (wanted_bytes == SIZE_MAX) return tn_arena_trim(arena, level);
     if (!enter_from_anywhere(arena)) return 0;
-    const uint64_t retained_bytes = tn_counter_get(&arena->pool.retained_bytes);
+    const uint64_t retained_bytes = tn_pool_retained_bytes(&arena->pool);
     const uint64_t target_bytes = retained_bytes > wanted_bytes ? retained_bytes - wanted_bytes : 0;
     tn_block_pool_shrink(&arena->pool, target_bytes, true, &chain);
     leave_from_anywhere(arena, &chain);
     return (size_t)chain.size_bytes;
+}
+
+/* For who looks without entering: the two figures it follows from may be of different moments. */
+static uint64_t retained_or_zero(uint64_t total, uint64_t live) {
+    return total > live ? total - live : 0;
 }
 
 static void figures(const tn_reclaimer *reclaimer, tn_arena_figures *out) {
@@ -100,7 +106,8 @@ static void figures(const tn_reclaimer *reclaimer, tn_arena_figures *out) {
         (const tn_arena *)((const char *)reclaimer - offsetof(tn_arena, reclaimer));
     out->live_bytes = tn_counter_get(&arena->pool.live_bytes);
     out->live_capacity_bytes = tn_counter_get(&arena->pool.live_capacity_bytes);
-    out->retained_bytes = tn_counter_get(&arena->pool.retained_bytes);
+    out->retained_bytes =
+        retained_or_zero(tn_counter_get(&arena->pool.total_bytes), out->live_capacity_bytes);
     out->leased_bytes = tn_counter_get(&arena->pool.leased_bytes);
     out->live_peak_bytes = tn_counter_get(&arena->pool.live_peak_bytes);
 }
@@ -158,7 +165,7 @@ void tn_arena_reset_peak(tn_arena *arena) {
     tn_arena_enter(arena);
     tn_counter_set(&pool->live_peak_bytes, tn_counter_get(&pool->live_bytes));
     tn_counter_set(&pool->live_capacity_peak_bytes, tn_counter_get(&pool->live_capacity_bytes));
-    tn_counter_set(&pool->retained_peak_bytes, tn_counter_get(&pool->retained_bytes));
+    tn_counter_set(&pool->retained_peak_bytes, tn_pool_retained_bytes(pool));
     tn_arena_leave(arena);
 }
 
@@ -184,13 +191,15 @@ void tn_arena_get_stats(const tn_arena *arena, tn_arena_stats *out) {
     known.live_bytes = tn_counter_get(&pool->live_bytes);
     known.live_capacity_bytes = tn_counter_get(&pool->live_capacity_bytes);
     known.leased_bytes = tn_counter_get(&pool->leased_bytes);
-    known.retained_bytes = tn_counter_get(&pool->retained_bytes);
+    known.retained_bytes =
+        retained_or_zero(tn_counter_get(&pool->total_bytes), known.live_capacity_bytes);
     known.live_peak_bytes = tn_counter_get(&pool->live_peak_bytes);
     known.live_capacity_peak_bytes = tn_counter_get(&pool->live_capacity_peak_bytes);
     known.retained_peak_bytes = tn_counter_get(&pool->retained_peak_bytes);
     known.allocated_count = tn_counter_get(&pool->live_count) - leased_count;
     known.leased_count = leased_count;
-    known.retained_count = tn_counter_get(&pool->retained_count);
+    known.retained_count =
+        retained_or_zero(tn_counter_get(&pool->total_count), tn_counter_get(&pool->live_count));
     known.hits = tn_counter_get(&pool->hits);
     known.misses = tn_counter_get(&pool->misses);
     known.sys_allocs = tn_counter_get(&pool->sys_allocs);
@@ -206,12 +215,27 @@ void tn_arena_get_stats(const tn_arena *arena, tn_arena_stats *out) {
     memcpy(out, &known, struct_size);
 }
 
-void tn_arena_begin_run(tn_arena *arena) {
-    if (arena->is_shared) return;
-    tn_arena_claim_run(arena);
+/* Waits for a trim at work; false when the arena is in a run. */
+static bool claim_run(tn_arena *arena) {
+    uint32_t seen = TN_CLAIM_IDLE;
+    /* acquire: what the last holder did to the pool is seen */
+    while (!atomic_compare_exchange_weak_explicit(&arena->claim, &seen, TN_CLAIM_RUN,
+                                                  memory_order_acquire, memory_order_relaxed)) {
+        if (seen == TN_CLAIM_RUN) return false;
+        seen = TN_CLAIM_IDLE;
+        (void)sched_yield();
+    }
+    return true;
+}
+
+tn_status tn_arena_begin_run(tn_arena *arena, tn_error *err) {
+    if (arena->is_shared) return TN_OK;
+    TN_REQUIRE(claim_run(arena), err, TN_BUSY, "the arena of allocator %s is in a run already",
+               tn_allocator_name(arena->allocator));
     /* relaxed: read by the same thread only */
     atomic_store_explicit(&arena->run_thread, (uintptr_t)pthread_self(), memory_order_relaxed);
     arena->is_in_run = true;
+    return TN_OK;
 }
 
 static void end_run_entered(tn_arena *arena, tn_pool_chain *inout_chain) {
@@ -223,6 +247,7 @@ static void end_run_entered(tn_arena *arena, tn_pool_chain *inout_chain) {
 
 void tn_arena_end_run(tn_arena *arena) {
     tn_pool_chain chain = TN_POOL_CHAIN_EMPTY;
+    if (arena->slab != NULL) tn_slab_end_run(arena->slab);
     tn_arena_enter(arena); /* free in an execution arena: the run is still going on */
     end_run_entered(arena, &chain);
     tn_arena_leave(arena);

@@ -36,6 +36,7 @@ struct tn_arena {
     size_t state_bytes;      /* of the allocation this is the head of */
     tn_block_pool pool;
     tn_reclaimer reclaimer;
+    tn_slab *slab;               /* borrowed; an execution arena's own, ended with its runs */
     _Atomic uint64_t slab_bytes; /* capacity of the slab, for figures */
 };
 
@@ -61,8 +62,6 @@ void tn_arena_resize_live(tn_arena *arena, tn_allocation_handle *handle, size_t 
 
 void tn_arena_enter(tn_arena *arena);
 void tn_arena_leave(tn_arena *arena);
-/* An execution arena waits until it is idle and is its caller's until the run's end. */
-void tn_arena_claim_run(tn_arena *arena);
 /* Gives the blocks of a chain to the page source, then their records back. Not entered. */
 void tn_arena_give_chain(tn_arena *arena, const tn_pool_chain *chain);
 /* The same, entered. */

@@ -594,7 +594,7 @@ static void adaptive_window_forgets_an_outlier(void **state) {
         for (int run = 0; run < 60; run++) {
             tn_allocation_handle handles[10];
             const int count = run == 20 ? 10 : 2;
-            tn_arena_begin_run(fixture.arena);
+            ASSERT_OK(tn_arena_begin_run(fixture.arena, NULL));
             for (int i = 0; i < count; i++) handles[i] = take(&fixture, 100 * KIB);
             if (run == 20) warm(&fixture, 50 * MIB);
             for (int i = 0; i < count; i++) give(&handles[i]);

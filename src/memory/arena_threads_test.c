@@ -1,6 +1,7 @@
 /* Several threads on one tree: leases dropped elsewhere while runs go on, trims and reclaims that
  * meet busy arenas, nodes that die from another thread. Meant for the thread sanitizer too. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -53,7 +54,7 @@ static void scenario_72_eight_threads_drop_outputs_while_runs_go_on(void **state
     }
 
     for (uint32_t run = 0; run < RUNS; run++) {
-        tn_arena_begin_run(fixture.arena);
+        ASSERT_OK(tn_arena_begin_run(fixture.arena, NULL));
         const size_t size_bytes = 100 + run % 7 * 1000;
         tn_allocation_handle handle = take(&fixture, size_bytes);
         ((unsigned char *)handle.data)[0] = (unsigned char)run;
@@ -144,7 +145,7 @@ static void trim_from_another_thread_meets_runs_and_single_requests(void **state
         void *base = NULL;
         const bool is_run = run % 2 == 0;
         if (is_run) {
-            tn_execution_arena_begin_run(fixture.execution);
+            ASSERT_OK(tn_execution_arena_begin_run(fixture.execution, NULL));
             ASSERT_OK(tn_execution_arena_reserve_slab(fixture.execution, 100 * KIB, &base, NULL));
             memset(base, run, 100 * KIB);
         }
@@ -183,7 +184,7 @@ static void trim_of_a_busy_arena_happens_at_the_end_of_its_run(void **state) {
     arena_fixture fixture;
     fixture_init(&fixture, false);
     warm(&fixture, MIB);
-    tn_execution_arena_begin_run(fixture.execution);
+    ASSERT_OK(tn_execution_arena_begin_run(fixture.execution, NULL));
 
     assert_int_equal(trim_elsewhere(&fixture), 0);
     assert_int_equal(stats_of(fixture.arena).retained_bytes, MIB);
@@ -198,25 +199,26 @@ static void trim_of_a_busy_arena_happens_at_the_end_of_its_run(void **state) {
 
 typedef struct competitor {
     tn_allocator *root;
-    uint32_t refused;
-    uint32_t granted;
+    uint32_t wrong; /* neither granted nor refused by the limit */
 } competitor;
 
-/* Arenas of several threads under one tight limit: each miss may reclaim from the others. */
+/* Arenas of several threads under one tight limit: each miss may reclaim from the others. A refusal
+ * is right while others have their blocks live; everybody gets through in the end. */
 static void *compete(void *argument) {
     competitor *const self = argument;
     tn_execution_arena *arena = NULL;
     ASSERT_OK(tn_execution_arena_create(self->root, NULL, &arena, NULL));
-    for (uint32_t i = 0; i < 2000; i++) {
+    for (uint32_t granted = 0; granted < 1000;) {
         tn_allocation_handle handle;
         const tn_status status =
-            tn_execution_arena_allocate(arena, 64 * KIB + i % 5 * 40 * KIB, &handle, NULL);
+            tn_execution_arena_allocate(arena, 64 * KIB + granted % 5 * 40 * KIB, &handle, NULL);
         if (status == TN_OK) {
             memset(handle.data, 1, 64 * KIB);
             give(&handle);
-            self->granted++;
+            granted++;
         } else {
-            self->refused += status == TN_LIMIT;
+            self->wrong += status != TN_LIMIT;
+            (void)sched_yield();
         }
     }
     tn_execution_arena_destroy(arena);
@@ -236,8 +238,7 @@ static void arenas_under_one_limit_reclaim_from_each_other(void **state) {
     }
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-        assert_int_equal(selves[i].granted + selves[i].refused, 2000);
-        assert_true(selves[i].granted > 0);
+        assert_int_equal(selves[i].wrong, 0);
     }
 
     tn_allocator_stats stats = {.struct_size = sizeof stats};

@@ -125,6 +125,8 @@ void tn_block_pool_discard(tn_block_pool *pool, tn_ledger *record, bool is_evict
     inout_chain->first = record->index;
     inout_chain->size_bytes += record->capacity_bytes;
     tn_counter_add(&pool->sys_frees, 1);
+    tn_counter_subtract(&pool->total_bytes, record->capacity_bytes);
+    tn_counter_subtract(&pool->total_count, 1);
     if (is_eviction) tn_counter_add(&pool->evictions, 1);
 }
 
@@ -136,7 +138,7 @@ static void evict(tn_block_pool *pool, tn_ledger *record, bool is_eviction,
 
 void tn_block_pool_shrink(tn_block_pool *pool, uint64_t target_bytes, bool is_eviction,
                           tn_pool_chain *inout_chain) {
-    while (pool->lru_oldest != NULL && tn_counter_get(&pool->retained_bytes) > target_bytes) {
+    while (pool->lru_oldest != NULL && tn_pool_retained_bytes(pool) > target_bytes) {
         evict(pool, pool->lru_oldest, is_eviction, inout_chain);
     }
 }
@@ -228,9 +230,9 @@ bool tn_block_pool_check(const tn_block_pool *pool) {
         live_capacity_bytes += record->capacity_bytes;
         if (record->state == TN_BLOCK_LEASED) leased_bytes += record->u.size_bytes;
     }
-    return check_lru(pool, listed_count) && listed_count == tn_counter_get(&pool->retained_count) &&
+    return check_lru(pool, listed_count) && listed_count == tn_pool_retained_count(pool) &&
            live_bytes == tn_counter_get(&pool->live_bytes) &&
            live_capacity_bytes == tn_counter_get(&pool->live_capacity_bytes) &&
-           retained_bytes == tn_counter_get(&pool->retained_bytes) &&
+           retained_bytes == tn_pool_retained_bytes(pool) &&
            leased_bytes == tn_counter_get(&pool->leased_bytes);
 }

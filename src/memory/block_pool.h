@@ -31,14 +31,14 @@ typedef struct tn_block_pool {
     tn_pool_counter run_count;
     tn_pool_counter live_bytes;
     tn_pool_counter live_capacity_bytes;
-    tn_pool_counter retained_bytes;
+    tn_pool_counter total_bytes; /* capacity of all blocks: live, retained and adopted */
     tn_pool_counter leased_bytes;
     tn_pool_counter live_peak_bytes;
     tn_pool_counter live_capacity_peak_bytes;
     tn_pool_counter retained_peak_bytes;
     tn_pool_counter live_count; /* leased ones included */
     tn_pool_counter leased_count;
-    tn_pool_counter retained_count;
+    tn_pool_counter total_count;
     tn_pool_counter hits;
     tn_pool_counter misses;
     tn_pool_counter sys_allocs;
@@ -67,6 +67,15 @@ static inline void tn_counter_subtract(tn_pool_counter *counter, uint64_t amount
 
 static inline void tn_counter_set(tn_pool_counter *counter, uint64_t value) {
     atomic_store_explicit(counter, value, memory_order_relaxed);
+}
+
+/* What is retained is not counted but follows: a hit or a return then changes one figure less. */
+static inline uint64_t tn_pool_retained_bytes(const tn_block_pool *pool) {
+    return tn_counter_get(&pool->total_bytes) - tn_counter_get(&pool->live_capacity_bytes);
+}
+
+static inline uint64_t tn_pool_retained_count(const tn_block_pool *pool) {
+    return tn_counter_get(&pool->total_count) - tn_counter_get(&pool->live_count);
 }
 
 static inline void tn_counter_raise(tn_pool_counter *peak, uint64_t value) {

@@ -62,8 +62,6 @@ static inline void tn_pool_unlink(tn_block_pool *pool, tn_ledger *record) {
     } else {
         newer->link.links.lru_older = links->lru_older;
     }
-    tn_counter_subtract(&pool->retained_bytes, record->capacity_bytes);
-    tn_counter_subtract(&pool->retained_count, 1);
 }
 
 /* Takes the smallest retained block that fits `size_bytes` within the waste bound off its lists;
@@ -120,12 +118,10 @@ static inline void tn_block_pool_put(tn_block_pool *pool, tn_ledger *record,
     record->state = TN_BLOCK_RETAINED;
     record->u.returned_at_run = tn_counter_get(&pool->run_count);
     tn_pool_link(pool, record);
-    tn_counter_add(&pool->retained_count, 1);
-    tn_counter_add(&pool->retained_bytes, record->capacity_bytes);
-    if (tn_counter_get(&pool->retained_bytes) > cap_bytes) {
+    if (tn_pool_retained_bytes(pool) > cap_bytes) {
         tn_block_pool_shrink(pool, cap_bytes, true, inout_chain);
     }
-    tn_counter_raise(&pool->retained_peak_bytes, tn_counter_get(&pool->retained_bytes));
+    tn_counter_raise(&pool->retained_peak_bytes, tn_pool_retained_bytes(pool));
 }
 
 #endif

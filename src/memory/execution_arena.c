@@ -15,12 +15,14 @@ tn_status tn_execution_arena_create(tn_allocator *allocator, const tn_arena_opti
         tn_arena_state_create(allocator, options, false, sizeof(tn_execution_arena), &made, err));
     tn_execution_arena *const arena = made;
     tn_slab_init(&arena->slab, &arena->state, 0);
+    arena->state.slab = &arena->slab;
     *out = arena;
     return TN_OK;
 }
 
 void tn_execution_arena_destroy(tn_execution_arena *arena) {
     if (arena == NULL) return;
+    arena->state.slab = NULL;
     tn_slab_deinit(&arena->slab);
     tn_arena_state_orphan(&arena->state);
 }
@@ -54,12 +56,11 @@ void tn_execution_arena_get_stats(const tn_execution_arena *arena, tn_arena_stat
     tn_arena_get_stats(&arena->state, out);
 }
 
-void tn_execution_arena_begin_run(tn_execution_arena *arena) {
-    tn_arena_begin_run(&arena->state);
+tn_status tn_execution_arena_begin_run(tn_execution_arena *arena, tn_error *err) {
+    return tn_arena_begin_run(&arena->state, err);
 }
 
 void tn_execution_arena_end_run(tn_execution_arena *arena) {
-    tn_slab_end_run(&arena->slab);
     tn_arena_end_run(&arena->state);
 }
 

@@ -70,7 +70,7 @@ void tn_io_arena_get_stats(const tn_io_arena *arena, tn_arena_stats *out) {
 }
 
 void tn_io_arena_begin_run(tn_io_arena *arena) {
-    tn_arena_begin_run(&arena->state);
+    (void)arena; /* runs may overlap, and only their ends are counted */
 }
 
 void tn_io_arena_end_run(tn_io_arena *arena) {
@@ -113,6 +113,8 @@ tn_status tn_io_arena_adopt(tn_io_arena *arena, const tn_foreign_memory *foreign
     if (!state->is_closed) {
         fill_adopted(state, record, foreign);
         tn_counter_add(&state->pool.adopted, 1);
+        tn_counter_add(&state->pool.total_bytes, foreign->size_bytes);
+        tn_counter_add(&state->pool.total_count, 1);
         tn_block_pool_set_live(&state->pool, record, foreign->size_bytes);
         tn_arena_fill_handle(state, record, foreign->size_bytes, out);
         tn_arena_leave(state);

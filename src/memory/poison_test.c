@@ -55,10 +55,10 @@ static void slab_marks_what_its_plan_does_not_use(void **state) {
     arena_fixture fixture;
     void *base = NULL;
     fixture_init(&fixture, false);
-    tn_execution_arena_begin_run(fixture.execution);
+    ASSERT_OK(tn_execution_arena_begin_run(fixture.execution, NULL));
     ASSERT_OK(tn_execution_arena_reserve_slab(fixture.execution, 100 * KIB, &base, NULL));
     tn_execution_arena_end_run(fixture.execution);
-    tn_execution_arena_begin_run(fixture.execution);
+    ASSERT_OK(tn_execution_arena_begin_run(fixture.execution, NULL));
 
     ASSERT_OK(tn_execution_arena_reserve_slab(fixture.execution, 10 * KIB, &base, NULL));
 

@@ -3,7 +3,7 @@
 
 static void run_with(const arena_fixture *fixture, size_t size_bytes) {
     void *base = NULL;
-    tn_execution_arena_begin_run(fixture->execution);
+    ASSERT_OK(tn_execution_arena_begin_run(fixture->execution, NULL));
     ASSERT_OK(tn_execution_arena_reserve_slab(fixture->execution, size_bytes, &base, NULL));
     assert_non_null(base);
     memset(base, 1, size_bytes);
@@ -79,7 +79,7 @@ static void slab_larger_in_one_run_is_busy(void **state) {
     fixture_init(&fixture, false);
     void *base = NULL;
     void *again = NULL;
-    tn_execution_arena_begin_run(fixture.execution);
+    ASSERT_OK(tn_execution_arena_begin_run(fixture.execution, NULL));
     ASSERT_OK(tn_execution_arena_reserve_slab(fixture.execution, 100 * KIB, &base, NULL));
 
     ASSERT_OK(tn_execution_arena_reserve_slab(fixture.execution, 50 * KIB, &again, NULL));
@@ -125,7 +125,7 @@ static void slab_lies_in_an_io_arena_too(void **state) {
     fixture_init(&fixture, true);
     tn_slab_init(&slab, fixture.arena, 0);
     for (size_t run = 0; run < 5; run++) {
-        tn_arena_begin_run(fixture.arena);
+        ASSERT_OK(tn_arena_begin_run(fixture.arena, NULL));
         ASSERT_OK(tn_slab_reserve(&slab, 2 * MIB - run, &base, NULL));
         if (run == 0) first = base;
         assert_ptr_equal(base, first);
@@ -143,12 +143,44 @@ static void slab_lies_in_an_io_arena_too(void **state) {
     fixture_deinit(&fixture);
 }
 
+static void second_run_of_one_arena_is_busy(void **state) {
+    (void)state;
+    tn_error err;
+    arena_fixture fixture;
+    fixture_init(&fixture, false);
+    ASSERT_OK(tn_execution_arena_begin_run(fixture.execution, &err));
+
+    ASSERT_STATUS(TN_BUSY, tn_execution_arena_begin_run(fixture.execution, &err));
+    assert_non_null(strstr(err.message, "execution"));
+    ASSERT_STATUS(TN_BUSY, tn_arena_begin_run(fixture.arena, &err));
+
+    tn_execution_arena_end_run(fixture.execution);
+    ASSERT_OK(tn_execution_arena_begin_run(fixture.execution, &err));
+    tn_execution_arena_end_run(fixture.execution);
+    fixture_deinit(&fixture);
+}
+
+static void end_of_a_run_by_its_common_name_gives_the_slab_back(void **state) {
+    (void)state;
+    void *base = NULL;
+    arena_fixture fixture;
+    fixture_init(&fixture, false);
+    ASSERT_OK(tn_arena_begin_run(fixture.arena, NULL));
+    ASSERT_OK(tn_execution_arena_reserve_slab(fixture.execution, 5000, &base, NULL));
+
+    tn_arena_end_run(fixture.arena);
+
+    assert_int_equal(stats_of(fixture.arena).live_bytes, 0);
+    assert_true(stats_of(fixture.arena).retained_bytes >= 5000);
+    fixture_deinit(&fixture);
+}
+
 static void slab_of_zero_bytes_needs_no_block(void **state) {
     (void)state;
     arena_fixture fixture;
     void *base = NULL;
     fixture_init(&fixture, false);
-    tn_execution_arena_begin_run(fixture.execution);
+    ASSERT_OK(tn_execution_arena_begin_run(fixture.execution, NULL));
 
     ASSERT_OK(tn_execution_arena_reserve_slab(fixture.execution, 0, &base, NULL));
 
@@ -166,7 +198,7 @@ static void slab_past_the_limit_is_refused_and_the_next_run_works(void **state) 
     tn_allocator_set_limit(fixture.node, 8 * MIB);
     run_with(&fixture, 4 * MIB);
 
-    tn_execution_arena_begin_run(fixture.execution);
+    ASSERT_OK(tn_execution_arena_begin_run(fixture.execution, NULL));
     ASSERT_STATUS(TN_LIMIT,
                   tn_execution_arena_reserve_slab(fixture.execution, 8 * MIB + 1, &base, NULL));
     assert_null(base);
@@ -185,6 +217,8 @@ int main(void) {
         T(slab_larger_in_one_run_is_busy),
         T(slab_obeys_trim_cap_and_reclaim),
         T(slab_lies_in_an_io_arena_too),
+        T(second_run_of_one_arena_is_busy),
+        T(end_of_a_run_by_its_common_name_gives_the_slab_back),
         T(slab_of_zero_bytes_needs_no_block),
         T(slab_past_the_limit_is_refused_and_the_next_run_works),
     };

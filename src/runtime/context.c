@@ -126,23 +126,18 @@ void tn_context_drop(tn_context *context) {
     }
 }
 
-void tn_context_begin_run(tn_context *context) {
-    if (context->execution_arena != NULL) {
-        tn_execution_arena_begin_run(context->execution_arena);
-    } else {
-        tn_arena_begin_run(context->arena);
-    }
+tn_status tn_context_begin_run(tn_context *context, tn_error *err) {
+    TN_TRY(tn_arena_begin_run(context->arena, err));
     tn_io_arena_begin_run(context->session->io_arena);
+    return TN_OK;
 }
 
+/* An execution arena ends its own slab; a single arena's run is counted once. */
 void tn_context_end_run(tn_context *context) {
-    if (context->execution_arena != NULL) {
-        tn_execution_arena_end_run(context->execution_arena);
-    } else {
-        tn_slab_end_run(&context->own_slab);
-        tn_arena_end_run(context->arena);
-    }
-    tn_io_arena_end_run(context->session->io_arena);
+    tn_arena *io_arena = tn_io_arena_as_arena(context->session->io_arena);
+    if (context->execution_arena == NULL) tn_slab_end_run(&context->own_slab);
+    tn_arena_end_run(context->arena);
+    if (io_arena != context->arena) tn_arena_end_run(io_arena);
 }
 
 tn_status tn_context_reserve_slab(tn_context *context, size_t size_bytes, void **out_slab,

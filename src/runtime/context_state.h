@@ -78,7 +78,7 @@ const tn_fact *tn_context_fact(const tn_context *context, uint32_t value);
 
 /* context.c: the arena behind a context, whichever kind it is. */
 void tn_context_drop(tn_context *context);
-void tn_context_begin_run(tn_context *context);
+tn_status tn_context_begin_run(tn_context *context, tn_error *err);
 void tn_context_end_run(tn_context *context);
 tn_status tn_context_reserve_slab(tn_context *context, size_t size_bytes, void **out_slab,
                                   tn_error *err);

@@ -371,7 +371,7 @@ tn_status tn_context_execute(tn_context *context, const tn_run_request *request,
     tn_status status = TN_OK;
     context->copies = 0;
     context->copied_bytes = 0;
-    tn_context_begin_run(context);
+    TN_TRY(tn_context_begin_run(context, err));
     if (session->pool != NULL) tn_thread_pool_begin_run(session->pool);
     TN_TRY_GOTO(bind_plan(context, request, err), cleanup);
     TN_TRY_GOTO(set_inputs(context, request, err), cleanup);

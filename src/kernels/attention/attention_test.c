@@ -121,12 +121,55 @@ static void attention_refuses_groups_that_do_not_divide(void **state) {
     op_case_end(&c);
 }
 
+/* A quarter turn: (a, b) becomes (-b, a); the rest of the head is copied. */
+static void rotary_embedding_turns_pairs_and_copies_the_rest(void **state) {
+    (void)state;
+    static const float x[] = {1, 2, 3, 4, 5, 6}; /* [1, 1, 1, 6], four of them rotated */
+    static const float cosine[] = {0, 0};
+    static const float sine[] = {1, 1};
+    static const int64_t positions[] = {0};
+    static const float halves[] = {-3, -4, 1, 2, 5, 6};
+    static const float neighbours[] = {-2, 1, -4, 3, 5, 6};
+    for (int64_t interleaved = 0; interleaved < 2; interleaved++) {
+        op_case c;
+        op_case_begin(&c, "RotaryEmbedding", 23);
+        op_case_set_int(&c, "rotary_embedding_dim", 4);
+        op_case_set_int(&c, "interleaved", interleaved);
+        op_case_input(&c, TN_DTYPE_F32, x, OP_SHAPE(1, 1, 1, 6));
+        op_case_input(&c, TN_DTYPE_F32, cosine, OP_SHAPE(1, 2));
+        op_case_input(&c, TN_DTYPE_F32, sine, OP_SHAPE(1, 2));
+        op_case_input(&c, TN_DTYPE_I64, positions, OP_SHAPE(1, 1));
+
+        ASSERT_OK(op_case_run(&c, -1, 1));
+
+        assert_floats(op_case_output(&c, 0), interleaved == 1 ? neighbours : halves, 6, 1e-6);
+        op_case_end(&c);
+    }
+}
+
+static void rotary_embedding_of_a_position_outside_the_cache_is_refused(void **state) {
+    (void)state;
+    static const float data[2] = {0};
+    static const int64_t positions[] = {1};
+    op_case c;
+    op_case_begin(&c, "RotaryEmbedding", 23);
+    op_case_input(&c, TN_DTYPE_F32, data, OP_SHAPE(1, 1, 1, 2));
+    op_case_input(&c, TN_DTYPE_F32, data, OP_SHAPE(1, 1));
+    op_case_input(&c, TN_DTYPE_F32, data, OP_SHAPE(1, 1));
+    op_case_input(&c, TN_DTYPE_I64, positions, OP_SHAPE(1, 1));
+
+    ASSERT_STATUS(TN_OUT_OF_RANGE, op_case_run(&c, -1, 1));
+    op_case_end(&c);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         T(attention_with_a_cache_and_causal_order_matches_its_definition),
         T(attention_row_with_everything_masked_gives_zeros),
         T(attention_of_rank_3_without_heads_is_refused),
         T(attention_refuses_groups_that_do_not_divide),
+        T(rotary_embedding_turns_pairs_and_copies_the_rest),
+        T(rotary_embedding_of_a_position_outside_the_cache_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

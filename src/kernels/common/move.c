@@ -1,9 +1,9 @@
 /* Strided moves. The loops: bytes (one long run cut in strips), rows (many short runs), fill (one
- * source element repeated), strided (both sides step), transposed (32 x 32 blocks, so that each
- * cache line of either side is touched once). Every loop works on a strip of one axis at one
- * position of all others; a tile is a number of strips of about TILE_BYTES, so that tiles are worth
- * a thread's while and do not depend on how many there are. Elements go through memcpy of fixed
- * size: inputs may lie at any address. */
+ * source element repeated), strided (both sides step), transposed (16 x 16 blocks: few enough
+ * lines that they stay in the first cache even when rows are a power of two apart). Every loop
+ * works on a strip of one axis at one position of all others; a tile is a number of strips of about
+ * TILE_BYTES, so that tiles are worth a thread's while and do not depend on how many there are.
+ * Elements go through memcpy of fixed size: inputs may lie at any address. */
 #include "kernels/common/move.h"
 
 #include <string.h>
@@ -12,7 +12,8 @@
 
 #define TILE_BYTES (128 * 1024)
 #define STRIP_BYTES (64 * 1024)
-#define BLOCK 32
+#define BLOCK 16
+#define BLOCKS_PER_STRIP 4
 #define MIN_TRANSPOSED 4
 #define SHORT_AXIS 8
 
@@ -21,6 +22,8 @@ enum { LOOP_BYTES, LOOP_ROWS, LOOP_FILL, LOOP_STRIDED, LOOP_TRANSPOSED, LOOP_COU
 typedef struct elem16 {
     uint64_t half[2];
 } elem16;
+
+typedef uint32_t vec4 __attribute__((vector_size(16)));
 
 /* X(bytes, type): widths of elements */
 #define ELEMENT_LIST(X) X(1, uint8_t) X(2, uint16_t) X(4, uint32_t) X(8, uint64_t) X(16, elem16)
@@ -73,17 +76,65 @@ static void strip_rows(const tn_move *move, const char *src, char *dst, int64_t 
                 memcpy(to + c * (int64_t)sizeof value, &value, sizeof value);                      \
             }                                                                                      \
         }                                                                                          \
-    }                                                                                              \
-    static void strip_transposed_##bytes(const tn_move *move, const char *src, char *dst,          \
-                                         int64_t len) {                                            \
-        for (int64_t c = 0; c < move->inner_len; c += BLOCK) {                                     \
-            const int64_t left = move->inner_len - c;                                              \
-            block_transposed_##bytes(move, src + c * move->inner_src_stride,                       \
-                                     dst + c * (int64_t)sizeof(type), len,                         \
-                                     left < BLOCK ? left : BLOCK);                                 \
-        }                                                                                          \
     }
 ELEMENT_LIST(DEFINE_STRIPS)
+
+/* Four rows of four elements of four bytes, turned in registers; `rows` are BLOCK / 4 vectors
+ * apart. */
+static inline void turn_4x4(const vec4 *rows, char *dst, int64_t dst_stride) {
+    const vec4 a = rows[0];
+    const vec4 b = rows[BLOCK / 4];
+    const vec4 c = rows[2 * (BLOCK / 4)];
+    const vec4 d = rows[3 * (BLOCK / 4)];
+    const vec4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    const vec4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const vec4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const vec4 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    const vec4 first = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+    const vec4 second = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+    const vec4 third = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    const vec4 fourth = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+    memcpy(dst, &first, sizeof first);
+    memcpy(dst + dst_stride, &second, sizeof second);
+    memcpy(dst + 2 * dst_stride, &third, sizeof third);
+    memcpy(dst + 3 * dst_stride, &fourth, sizeof fourth);
+}
+
+/* A whole block of 4-byte elements. It is copied together first: lines that lie a power of two
+ * apart share one set of the cache, so each is touched only once. */
+static void block_turned(const tn_move *move, const char *src, char *dst) {
+    vec4 rows[BLOCK][BLOCK / 4];
+    for (int64_t c = 0; c < BLOCK; c++) {
+        memcpy(rows[c], src + c * move->inner_src_stride, sizeof rows[c]);
+    }
+    for (int64_t r = 0; r < BLOCK; r += 4) {
+        for (int64_t c = 0; c < BLOCK; c += 4) {
+            turn_4x4(&rows[c][r / 4], dst + r * move->strip_dst_stride + c * 4,
+                     move->strip_dst_stride);
+        }
+    }
+}
+
+/* Blocks of a strip, a column of blocks at a time, so that each page of the source serves several
+ * lines per visit. */
+#define DEFINE_TRANSPOSED(bytes, type)                                                           \
+    static void strip_transposed_##bytes(const tn_move *move, const char *src, char *dst,        \
+                                         int64_t len) {                                          \
+        for (int64_t c = 0; c < move->inner_len; c += BLOCK) {                                   \
+            const int64_t columns = tn_i64_min(BLOCK, move->inner_len - c);                      \
+            for (int64_t r = 0; r < len; r += BLOCK) {                                           \
+                const int64_t rows = tn_i64_min(BLOCK, len - r);                                 \
+                const char *from = src + c * move->inner_src_stride + r * (int64_t)sizeof(type); \
+                char *to = dst + c * (int64_t)sizeof(type) + r * move->strip_dst_stride;         \
+                if ((bytes) == 4 && columns == BLOCK && rows == BLOCK) {                         \
+                    block_turned(move, from, to);                                                \
+                } else {                                                                         \
+                    block_transposed_##bytes(move, from, to, rows, columns);                     \
+                }                                                                                \
+            }                                                                                    \
+        }                                                                                        \
+    }
+ELEMENT_LIST(DEFINE_TRANSPOSED)
 
 /* [loop][log2 of the element's bytes] */
 static const strip_fn strips[LOOP_COUNT][5] = {
@@ -226,7 +277,9 @@ static void choose_loop(tn_move *move) {
         move->loop = LOOP_TRANSPOSED;
         take_inner(move);
         move_axis_last(move, across);
-        move->strip_len = BLOCK;
+        const int64_t block_bytes = move->inner_len * BLOCK * (int64_t)move->elem_bytes;
+        const bool is_short = block_bytes <= 2 * TILE_BYTES / BLOCKS_PER_STRIP;
+        move->strip_len = is_short ? BLOCKS_PER_STRIP * BLOCK : BLOCK;
     } else {
         move->loop = LOOP_STRIDED;
         if (move->dims[last] < SHORT_AXIS) move_axis_last(move, longest_axis(move));

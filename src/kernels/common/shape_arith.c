@@ -56,8 +56,12 @@ tn_status tn_put_output(const tn_node_facts *node, uint32_t slot, tn_dtype dtype
     const tn_fact *output = tn_node_output(node, slot);
     size_t size_bytes = 0;
     if (output == NULL || !tn_fact_is_sized(output)) return TN_OK;
-    return tn_shape_size_bytes(shape, dtype == TN_DTYPE_NONE ? TN_DTYPE_U8 : dtype, &size_bytes,
-                               err);
+    TN_TRY(
+        tn_shape_size_bytes(shape, dtype == TN_DTYPE_NONE ? TN_DTYPE_U8 : dtype, &size_bytes, err));
+    /* offsets are signed */
+    TN_REQUIRE(size_bytes <= PTRDIFF_MAX, err, TN_OVERFLOW, "output %u would have %zu bytes", slot,
+               size_bytes);
+    return TN_OK;
 }
 
 tn_shape tn_unknown_dims(int32_t rank) {

@@ -148,3 +148,21 @@ tn_status tn_window_resolve(const tn_window_params *params, const int64_t *in,
     }
     return TN_OK;
 }
+
+void tn_window_squeeze(tn_window *w) {
+    int32_t kept = 0;
+    for (int32_t i = 0; i < w->count; i++) {
+        const bool is_unit = w->in[i] == 1 && w->out[i] == 1 && w->kernel[i] == 1 &&
+                             w->pad_begin[i] == 0 && w->pad_end[i] == 0;
+        if (is_unit && (kept > 0 || i + 1 < w->count)) continue;
+        w->in[kept] = w->in[i];
+        w->out[kept] = w->out[i];
+        w->kernel[kept] = w->kernel[i];
+        w->stride[kept] = w->stride[i];
+        w->dilation[kept] = w->dilation[i];
+        w->pad_begin[kept] = w->pad_begin[i];
+        w->pad_end[kept] = w->pad_end[i];
+        kept++;
+    }
+    w->count = kept;
+}

@@ -47,4 +47,9 @@ tn_status tn_window_check(const tn_check_context *ctx, tn_window_params *out);
 tn_status tn_window_resolve(const tn_window_params *params, const int64_t *in,
                             const int64_t *kernel, int32_t count, tn_window *out, tn_error *err);
 
+/* Removes axes on which nothing slides: one element in, one out, a window of one, no padding. At
+ * least one axis stays. The order of all elements is unchanged, and long axes come to the end,
+ * where kernels are fast. */
+void tn_window_squeeze(tn_window *window);
+
 #endif

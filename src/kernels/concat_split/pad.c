@@ -60,6 +60,12 @@ static int64_t source_index(pad_mode mode, int64_t at, int64_t kept) {
 static void pad_side(const pad_record *r, const char *row, const void *value, char *to,
                      int64_t first, int64_t count) {
     const pad_axis *axis = &r->axes[r->rank - 1];
+    if (r->mode == PAD_CONSTANT && r->unit_bytes == r->elem_bytes && count < 4) {
+        for (int64_t i = 0; i < count; i++, to += r->elem_bytes) {
+            tn_copy_small(to, value, r->elem_bytes);
+        }
+        return;
+    }
     if (r->mode == PAD_CONSTANT) {
         tn_fill(to, value, r->elem_bytes, (size_t)count * (r->unit_bytes / r->elem_bytes));
         return;

@@ -48,27 +48,28 @@ typedef void (*plane_fn)(const cumulative_plane *plane);
     X(I64, int64_t, uint64_t, (uint64_t)value, (int64_t)wide)                 \
     X(U64, uint64_t, uint64_t, (uint64_t)value, (uint64_t)wide)
 
-/* Step i writes row at(i): first the start (or the first input row), then each row from the one
- * before and, when exclusive, the input row of that one. */
-#define DEFINE_PLANE(name, dtype, type, wide_type, load, store, start, operator)            \
-    static void name##_##dtype(const cumulative_plane *p) {                                 \
-        for (size_t i = 0; i < p->len; i++) {                                               \
-            const size_t row = p->is_reverse ? p->len - 1 - i : i;                          \
-            const size_t before = p->is_reverse ? row + 1 : row - 1;                        \
-            const size_t added = p->is_exclusive ? before : row;                            \
-            for (size_t k = 0; k < p->inner; k++) {                                         \
-                wide_type wide = start;                                                     \
-                if (i > 0) {                                                                \
-                    wide = load_##dtype(p->out, before * p->inner + k);                     \
-                }                                                                           \
-                if (i > 0 || !p->is_exclusive) {                                            \
-                    const wide_type next = load_##dtype(p->in, added * p->inner + k);       \
-                    wide = i > 0 ? wide operator next : next;                               \
-                }                                                                           \
-                const type value = store;                                                   \
-                memcpy(p->out + (row * p->inner + k) * sizeof value, &value, sizeof value); \
-            }                                                                               \
-        }                                                                                   \
+/* Row `to` becomes row `before` of the output combined with row `added` of the input. */
+#define DEFINE_PLANE(name, dtype, type, wide_type, load, store, start, operator)              \
+    static void name##_##dtype(const cumulative_plane *p) {                                   \
+        for (size_t i = 0; i < p->len; i++) {                                                 \
+            const size_t row = p->is_reverse ? p->len - 1 - i : i;                            \
+            const size_t last = p->is_reverse ? row + 1 : row - 1;                            \
+            const size_t before = last * p->inner;                                            \
+            const size_t added = (p->is_exclusive ? last : row) * p->inner;                   \
+            char *to = p->out + row * p->inner * sizeof(type);                                \
+            for (size_t k = 0; i == 0 && k < p->inner; k++) {                                 \
+                const wide_type wide =                                                        \
+                    p->is_exclusive ? (wide_type)(start) : load_##dtype(p->in, added + k);    \
+                const type value = store;                                                     \
+                memcpy(to + k * sizeof value, &value, sizeof value);                          \
+            }                                                                                 \
+            for (size_t k = 0; i > 0 && k < p->inner; k++) {                                  \
+                const wide_type wide =                                                        \
+                    load_##dtype(p->out, before + k) operator load_##dtype(p->in, added + k); \
+                const type value = store;                                                     \
+                memcpy(to + k * sizeof value, &value, sizeof value);                          \
+            }                                                                                 \
+        }                                                                                     \
     }
 
 #define DEFINE_PLANES(dtype, type, wide_type, load, store)               \

@@ -85,9 +85,11 @@ UNARY(RELU) {
     return vf_max_raw(vf_set(0.0F), x);
 }
 
+/* exp of the negative side only, so that small results are not lost to an infinite divisor. */
 static inline vf sigmoid(vf x) {
     const vf one = vf_set(1.0F);
-    return one / (one + vf_exp(body_NEG(x, NULL)));
+    const vf e = vf_exp(body_NEG(vf_abs(x), NULL));
+    return vf_select(vm_lt(x, vf_set(0.0F)), e, one) / (one + e);
 }
 
 UNARY(SIGMOID) {

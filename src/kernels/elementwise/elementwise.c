@@ -449,7 +449,8 @@ tn_status tn_elementwise_bind(const tn_bind_context *ctx, void *record) {
     own->tile_elems = tile_elems(tn_elementwise_body(node->op, params), own->types[0]);
     own->input_count = node->input_count;
     own->step_count = step_count(node);
-    own->nontemporal = ctx->nontemporal && own->step_count == 1;
+    own->nontemporal =
+        (ctx->nontemporal || own->len * 4 >= TN_STREAM_BYTES) && own->step_count == 1;
     if (node->op->max_inputs == TN_VARIADIC && node->input_count == 1) own->loop = copy_loop;
     if (params->is_mean && node->input_count > 1) bind_mean(ctx, own);
     memcpy(own->params, params->values, sizeof own->params);

@@ -29,6 +29,10 @@ typedef struct tn_elementwise_params {
     int64_t axis;                     /* LEGACY_AXIS */
 } tn_elementwise_params;
 
+/* Outputs from this size on leave the caches before anything can read them: they are written past
+ * them. */
+#define TN_STREAM_BYTES ((size_t)48 << 20)
+
 /* The body of `node`: the row's, or the one that an attribute chose. */
 uint32_t tn_elementwise_body(const tn_op_def *op, const void *params);
 

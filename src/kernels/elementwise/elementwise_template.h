@@ -53,6 +53,14 @@ static inline bool streams(const tn_loop_args *args) {
         cursor x;                                                                   \
         cursor_init(&x, args->in[0], args->step[0]);                                \
         size_t left = args->len;                                                    \
+        if (streams(args)) {                                                        \
+            for (; left >= TN_VECTOR_LEN; left -= TN_VECTOR_LEN) {                  \
+                vf_stream(out, body_##name(vf_load(x.at), p));                      \
+                x.at += x.advance;                                                  \
+                out += TN_VECTOR_LEN;                                               \
+            }                                                                       \
+            vf_stream_end();                                                        \
+        }                                                                           \
         for (; left >= TN_VECTOR_LEN; left -= TN_VECTOR_LEN) {                      \
             vf_store(out, body_##name(vf_load(x.at), p));                           \
             x.at += x.advance;                                                      \

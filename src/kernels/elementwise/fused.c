@@ -212,13 +212,14 @@ static tn_status bind(const tn_bind_context *ctx, void *record) {
         own->blocks = ((size_t)shape->dims[1] + own->block - 1) / own->block;
         own->pad_lanes = own->blocks * own->block - (size_t)shape->dims[1];
     }
-    const tn_program_bind_query query = {.program = node->params,
-                                         .output = &output,
-                                         .operands = node->inputs,
-                                         .rows = rows,
-                                         .cols = cols,
-                                         .cpu = cpu_of(ctx->variant),
-                                         .nontemporal = ctx->nontemporal};
+    const tn_program_bind_query query = {
+        .program = node->params,
+        .output = &output,
+        .operands = node->inputs,
+        .rows = rows,
+        .cols = cols,
+        .cpu = cpu_of(ctx->variant),
+        .nontemporal = ctx->nontemporal || rows * cols * sizeof(float) >= TN_STREAM_BYTES};
     return tn_program_bind(&query, &own->program, ctx->err);
 }
 

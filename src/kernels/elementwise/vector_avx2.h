@@ -72,6 +72,11 @@ static inline vf vf_min_raw(vf a, vf b) {
     return (vf)_mm256_min_ps((__m256)a, (__m256)b);
 }
 
+/* a * b + c, rounded once. */
+static inline vf vf_fma(vf a, vf b, vf c) {
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+
 static inline vf vf_sqrt(vf x) {
     return (vf)_mm256_sqrt_ps((__m256)x);
 }

@@ -72,6 +72,11 @@ static inline vf vf_min_raw(vf a, vf b) {
     return (vf)_mm512_min_ps((__m512)a, (__m512)b);
 }
 
+/* a * b + c, rounded once. */
+static inline vf vf_fma(vf a, vf b, vf c) {
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+
 static inline vf vf_sqrt(vf x) {
     return (vf)_mm512_sqrt_ps((__m512)x);
 }

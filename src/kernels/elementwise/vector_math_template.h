@@ -1,5 +1,6 @@
 /* exp, log, erf, tanh, sine and cosine on vectors, from primitives that every vector_*.h defines:
- * so all instruction sets give the same bits. No operation is contracted.
+ * so fused and own kernels
+ * give the same bits. Where the processor has it, vf_fma rounds once.
  *
  * Each reduces its argument and evaluates a polynomial; the coefficients are weighted minimax fits
  * over the reduced range, made with Lawson's algorithm in double precision. Errors, measured by the
@@ -32,21 +33,35 @@ static inline vf vf_pow2(vi n) {
 /* exp(r) - 1 = r + r^2 P(r) on |r| <= ln(2) / 2. */
 static inline vf vf_exp_reduced(vf r) {
     vf p = vf_set(1.395047910e-03F);
-    p = p * r + vf_set(8.368883752e-03F);
-    p = p * r + vf_set(4.166620598e-02F);
-    p = p * r + vf_set(1.666651889e-01F);
-    p = p * r + vf_set(0.5F);
-    return r + (r * r) * p;
+    p = vf_fma(p, r, vf_set(8.368883752e-03F));
+    p = vf_fma(p, r, vf_set(4.166620598e-02F));
+    p = vf_fma(p, r, vf_set(1.666651889e-01F));
+    p = vf_fma(p, r, vf_set(0.5F));
+    return vf_fma(r * r, p, r);
+}
+
+/* exp(x) = y * 2^n with y near 1. */
+static inline vf vf_exp_split(vf x, vi *out_n) {
+    const vf shifted = vf_fma(x, vf_set(0x1.715476p0F), vf_set(VF_ROUND_MAGIC));
+    const vf whole = shifted - vf_set(VF_ROUND_MAGIC);
+    vf r = vf_fma(whole, vf_set(-VF_LN2_HIGH), x);
+    r = vf_fma(whole, vf_set(-VF_LN2_LOW), r);
+    *out_n = (vi)shifted - (vi)vf_set(VF_ROUND_MAGIC);
+    return vf_set(1.0F) + vf_exp_reduced(r);
+}
+
+/* For |x| <= 87 only: neither the result nor its scale can leave the normal range. */
+static inline vf vf_exp_narrow(vf x) {
+    vi n;
+    const vf y = vf_exp_split(x, &n);
+    return y * vf_pow2(n);
 }
 
 /* Scaled in two steps, so that subnormal results and those next to infinity are right. */
 static inline vf vf_exp(vf x) {
     const vf clamped = vf_clamp(x, vf_set(-104.0F), vf_set(89.0F));
-    const vf shifted = clamped * vf_set(0x1.715476p0F) + vf_set(VF_ROUND_MAGIC);
-    const vi n = (vi)shifted - (vi)vf_set(VF_ROUND_MAGIC);
-    const vf whole = shifted - vf_set(VF_ROUND_MAGIC);
-    const vf r = (clamped - whole * vf_set(VF_LN2_HIGH)) - whole * vf_set(VF_LN2_LOW);
-    const vf y = vf_set(1.0F) + vf_exp_reduced(r);
+    vi n;
+    const vf y = vf_exp_split(clamped, &n);
     const vi half = n >> 1;
     const vf scaled = (y * vf_pow2(half)) * vf_pow2(n - half);
     return vf_select(vm_ne(x, x), x, scaled);
@@ -68,14 +83,14 @@ static inline vf vf_log(vf x) {
     scale = scale - vf_select(is_tiny, vf_set(23.0F), vf_set(0.0F));
     const vf f = m - vf_set(1.0F);
     vf p = vf_set(6.915367975e-02F);
-    p = p * f + vf_set(-1.178980765e-01F);
-    p = p * f + vf_set(1.187297631e-01F);
-    p = p * f + vf_set(-1.238434848e-01F);
-    p = p * f + vf_set(1.421865809e-01F);
-    p = p * f + vf_set(-1.666925082e-01F);
-    p = p * f + vf_set(2.000222661e-01F);
-    p = p * f + vf_set(-2.499998660e-01F);
-    p = p * f + vf_set(3.333331044e-01F);
+    p = vf_fma(p, f, vf_set(-1.178980765e-01F));
+    p = vf_fma(p, f, vf_set(1.187297631e-01F));
+    p = vf_fma(p, f, vf_set(-1.238434848e-01F));
+    p = vf_fma(p, f, vf_set(1.421865809e-01F));
+    p = vf_fma(p, f, vf_set(-1.666925082e-01F));
+    p = vf_fma(p, f, vf_set(2.000222661e-01F));
+    p = vf_fma(p, f, vf_set(-2.499998660e-01F));
+    p = vf_fma(p, f, vf_set(3.333331044e-01F));
     const vf square = f * f;
     vf y = f * square * p;
     y = y + scale * vf_set(VF_LN2_LOW);
@@ -99,14 +114,15 @@ static inline vf vf_tanh(vf x) {
     const vf size = vf_abs(x);
     const vf s = x * x;
     vf p = vf_set(-5.721629880e-03F);
-    p = p * s + vf_set(2.065521840e-02F);
-    p = p * s + vf_set(-5.374514459e-02F);
-    p = p * s + vf_set(1.333151517e-01F);
-    p = p * s + vf_set(-3.333328508e-01F);
-    const vf small = x + x * (s * p);
-    const vf e = vf_exp(size + size);
+    p = vf_fma(p, s, vf_set(2.065521840e-02F));
+    p = vf_fma(p, s, vf_set(-5.374514459e-02F));
+    p = vf_fma(p, s, vf_set(1.333151517e-01F));
+    p = vf_fma(p, s, vf_set(-3.333328508e-01F));
+    const vf small = vf_fma(x, s * p, x);
+    const vf limited = vf_min_raw(vf_set(10.0F), size); /* from 9.02 on the result is 1 */
+    const vf e = vf_exp_narrow(limited + limited);
     const vf large = vf_set(1.0F) - vf_set(2.0F) / (e + vf_set(1.0F));
-    return vf_select(vm_lt(size, vf_set(0.625F)), small, vf_copy_sign(large, x));
+    return vf_copy_sign(vf_select(vm_lt(size, vf_set(0.625F)), small, large), x);
 }
 
 /* x + x P(x^2) below 0.92, 1 - exp(-Q(x)) above, where Q fits -log(erfc(x)). */
@@ -114,23 +130,23 @@ static inline vf vf_erf(vf x) {
     const vf size = vf_abs(x);
     const vf s = x * x;
     vf p = vf_set(8.215423704e-05F);
-    p = p * s + vf_set(-8.105965118e-04F);
-    p = p * s + vf_set(5.197797167e-03F);
-    p = p * s + vf_set(-2.685810429e-02F);
-    p = p * s + vf_set(1.128367255e-01F);
-    p = p * s + vf_set(-3.761263229e-01F);
-    p = p * s + vf_set(1.283791665e-01F);
-    const vf small = x + x * p;
+    p = vf_fma(p, s, vf_set(-8.105965118e-04F));
+    p = vf_fma(p, s, vf_set(5.197797167e-03F));
+    p = vf_fma(p, s, vf_set(-2.685810429e-02F));
+    p = vf_fma(p, s, vf_set(1.128367255e-01F));
+    p = vf_fma(p, s, vf_set(-3.761263229e-01F));
+    p = vf_fma(p, s, vf_set(1.283791665e-01F));
+    const vf small = vf_fma(x, p, x);
     const vf a = vf_min_raw(vf_set(4.0F), size);
     vf q = vf_set(2.109505168e-05F);
-    q = q * a + vf_set(-4.344626323e-04F);
-    q = q * a + vf_set(4.171063103e-03F);
-    q = q * a + vf_set(-2.511942757e-02F);
-    q = q * a + vf_set(1.082800897e-01F);
-    q = q * a + vf_set(6.333469061e-01F);
-    q = q * a + vf_set(1.129514931e+00F);
-    q = q * a + vf_set(-1.746844511e-04F);
-    const vf large = vf_set(1.0F) - vf_exp(vf_set(0.0F) - q);
+    q = vf_fma(q, a, vf_set(-4.344626323e-04F));
+    q = vf_fma(q, a, vf_set(4.171063103e-03F));
+    q = vf_fma(q, a, vf_set(-2.511942757e-02F));
+    q = vf_fma(q, a, vf_set(1.082800897e-01F));
+    q = vf_fma(q, a, vf_set(6.333469061e-01F));
+    q = vf_fma(q, a, vf_set(1.129514931e+00F));
+    q = vf_fma(q, a, vf_set(-1.746844511e-04F));
+    const vf large = vf_set(1.0F) - vf_exp_narrow(vf_set(0.0F) - q);
     return vf_select(vm_lt(size, vf_set(0.92F)), small, vf_copy_sign(large, x));
 }
 
@@ -151,18 +167,16 @@ static inline vf vf_lanes2(vf a, vf b, float (*function)(float, float)) {
     return vf_load(lanes_a);
 }
 
-/* Sine of x + quarter * pi / 2, element by element in double: the reduction by pi / 2 in two parts
- * is good to |x| < 2^20, and the Taylor polynomials to 1e-11 on |r| <= pi / 4. */
+/* Sine of x + quarter * pi / 2 for |x| < 2^20, in double: the reduction by pi / 2 in two parts is
+ * exact enough there, and the Taylor polynomials are good to 2e-9 on |r| <= pi / 4. The loop has no
+ * branch, so the compiler makes vectors of it. */
 static inline vf vf_sine(vf x, int32_t quarter) {
     float lanes[TN_VECTOR_LEN];
     vf_store(lanes, x);
     for (int i = 0; i < TN_VECTOR_LEN; i++) {
         const double v = (double)lanes[i];
-        const double shifted = v * 0x1.45f306dc9c883p-1 + 0x1.8p52;
-        const double whole = shifted - 0x1.8p52;
-        int64_t bits;
-        memcpy(&bits, &shifted, sizeof bits);
-        const int32_t n = (int32_t)(bits & 3) + quarter;
+        const double whole = (v * 0x1.45f306dc9c883p-1 + 0x1.8p52) - 0x1.8p52;
+        const int32_t n = (int32_t)whole + quarter;
         const double r = (v - whole * 0x1.921fb544p0) - whole * 0x1.0b4611a626331p-34;
         const double s = r * r;
         const double sine =
@@ -170,8 +184,9 @@ static inline vf vf_sine(vf x, int32_t quarter) {
         const double cosine =
             1.0 + s * (-0.5 + s * (1.0 / 24 +
                                    s * (-1.0 / 720 + s * (1.0 / 40320 + s * (-1.0 / 3628800)))));
-        const double y = (n & 1) != 0 ? cosine : sine;
-        lanes[i] = (float)((n & 2) != 0 ? -y : y);
+        const double odd = (double)(n & 1);
+        const double sign = (double)(1 - (n & 2));
+        lanes[i] = (float)(sign * (odd * cosine + (1.0 - odd) * sine));
     }
     return vf_load(lanes);
 }
@@ -186,13 +201,14 @@ static inline float cosine_far(float x) {
 
 static inline vf vf_sin(vf x) {
     const vm is_near = vm_lt(vf_abs(x), vf_set(0x1p20F));
-    const vf near = vf_select(vm_eq(x, vf_set(0.0F)), x, vf_sine(x, 0));
+    const vf part = vf_sine(vf_select(is_near, x, vf_set(0.0F)), 0);
+    const vf near = vf_select(vm_eq(x, vf_set(0.0F)), x, part);
     return vm_all(is_near) ? near : vf_select(is_near, near, vf_lanes(x, sine_far));
 }
 
 static inline vf vf_cos(vf x) {
     const vm is_near = vm_lt(vf_abs(x), vf_set(0x1p20F));
-    const vf near = vf_sine(x, 1);
+    const vf near = vf_sine(vf_select(is_near, x, vf_set(0.0F)), 1);
     return vm_all(is_near) ? near : vf_select(is_near, near, vf_lanes(x, cosine_far));
 }
 

@@ -72,6 +72,11 @@ static inline vf vf_min_raw(vf a, vf b) {
     return vf_select(a < b, a, b);
 }
 
+/* a * b + c, rounded twice. */
+static inline vf vf_fma(vf a, vf b, vf c) {
+    return a * b + c;
+}
+
 static inline vf vf_sqrt(vf x) {
     return (vf){sqrtf(x[0]), sqrtf(x[1]), sqrtf(x[2]), sqrtf(x[3])};
 }

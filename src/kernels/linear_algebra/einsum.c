@@ -31,7 +31,8 @@ typedef struct einsum_record {
     uint32_t operand_count;
     uint32_t tile_count;
     int32_t out_rank, sum_rank;
-    size_t out_len, sum_len;
+    size_t out_len;
+    size_t sum_runs; /* positions of the summed axes but the last, which is the longest */
     int64_t out_dims[TN_MAX_RANK];
     int64_t sum_dims[MAX_AXES];
     int64_t out_strides[MAX_OPERANDS][TN_MAX_RANK]; /* elements */
@@ -259,6 +260,31 @@ static int64_t operand_stride(const tn_node_facts *node, uint32_t o, int32_t axi
     return sum;
 }
 
+/* Puts the longest summed axis last and counts the runs along it. */
+static tn_status finish_sums(einsum_record *r, tn_error *err) {
+    const int32_t last = r->sum_rank - 1;
+    int32_t longest = last;
+    for (int32_t i = 0; i < last; i++) {
+        if (r->sum_dims[i] > r->sum_dims[longest]) longest = i;
+    }
+    if (longest != last) {
+        const int64_t dim = r->sum_dims[last];
+        r->sum_dims[last] = r->sum_dims[longest];
+        r->sum_dims[longest] = dim;
+        for (uint32_t o = 0; o < r->operand_count; o++) {
+            const int64_t stride = r->sum_strides[o][last];
+            r->sum_strides[o][last] = r->sum_strides[o][longest];
+            r->sum_strides[o][longest] = stride;
+        }
+    }
+    r->sum_runs = 1;
+    for (int32_t i = 0; i < last; i++) {
+        TN_REQUIRE(tn_size_mul(r->sum_runs, (size_t)r->sum_dims[i], &r->sum_runs), err, TN_OVERFLOW,
+                   "the sum has too many terms");
+    }
+    return TN_OK;
+}
+
 static tn_status einsum_bind(const tn_bind_context *ctx, void *record) {
     einsum_record *r = record;
     const tn_node_facts *node = ctx->node;
@@ -273,7 +299,6 @@ static tn_status einsum_bind(const tn_bind_context *ctx, void *record) {
     if (r->out_len == 0) return TN_OK;
     const int32_t dots = p->output.has_ellipsis ? axes.ellipsis_rank : 0;
     r->out_rank = to->rank;
-    r->sum_len = 1;
     for (int32_t i = 0; i < to->rank; i++) {
         const int32_t axis = axis_of_dim(&p->output, dots, i);
         r->out_dims[i] = to->dims[i];
@@ -288,11 +313,9 @@ static tn_status einsum_bind(const tn_bind_context *ctx, void *record) {
         for (uint32_t o = 0; o < p->operand_count; o++) {
             r->sum_strides[o][r->sum_rank] = operand_stride(node, o, axis);
         }
-        TN_REQUIRE(tn_size_mul(r->sum_len, (size_t)axes.dims[axis], &r->sum_len), ctx->err,
-                   TN_OVERFLOW, "the sum has too many terms");
         r->sum_rank++;
     }
-    return TN_OK;
+    return finish_sums(r, ctx->err);
 }
 
 /* ---- running ---- */
@@ -334,6 +357,27 @@ static inline void next_position(int32_t rank, const int64_t *dims, const int64_
         memcpy(&value, data + at * (int64_t)sizeof value, sizeof value);                           \
         return load;                                                                               \
     }                                                                                              \
+    static inline wide run_##dtype(const einsum_record *r, const char *const *in,                  \
+                                   const int64_t *at) {                                            \
+        const int32_t last = r->sum_rank - 1;                                                      \
+        const int64_t len = last < 0 ? 1 : r->sum_dims[last];                                      \
+        const int64_t step_a = last < 0 ? 0 : r->sum_strides[0][last];                             \
+        const int64_t step_b = last < 0 ? 0 : r->sum_strides[1][last];                             \
+        wide sum = 0;                                                                              \
+        for (int64_t i = 0; r->operand_count == 2 && i < len; i++) {                               \
+            sum +=                                                                                 \
+                load_##dtype(in[0], at[0] + i * step_a) * load_##dtype(in[1], at[1] + i * step_b); \
+        }                                                                                          \
+        for (int64_t i = 0; r->operand_count != 2 && i < len; i++) {                               \
+            wide product = load_##dtype(in[0], at[0] + i * step_a);                                \
+            for (uint32_t o = 1; o < r->operand_count; o++) {                                      \
+                const int64_t step = last < 0 ? 0 : r->sum_strides[o][last];                       \
+                product *= load_##dtype(in[o], at[o] + i * step);                                  \
+            }                                                                                      \
+            sum += product;                                                                        \
+        }                                                                                          \
+        return sum;                                                                                \
+    }                                                                                              \
     static void element_##dtype(const einsum_record *r, const char *const *in,                     \
                                 const int64_t *offsets, char *out) {                               \
         int64_t index[MAX_AXES];                                                                   \
@@ -341,14 +385,10 @@ static inline void next_position(int32_t rank, const int64_t *dims, const int64_
         wide sum = 0;                                                                              \
         for (int32_t i = 0; i < r->sum_rank; i++) index[i] = 0;                                    \
         for (uint32_t o = 0; o < r->operand_count; o++) at[o] = offsets[o];                        \
-        for (size_t i = 0; i < r->sum_len; i++) {                                                  \
-            wide product = load_##dtype(in[0], at[0]);                                             \
-            for (uint32_t o = 1; o < r->operand_count; o++) {                                      \
-                product *= load_##dtype(in[o], at[o]);                                             \
-            }                                                                                      \
-            sum += product;                                                                        \
-            next_position(r->sum_rank, r->sum_dims, r->sum_strides[0], MAX_AXES, r->operand_count, \
-                          index, at);                                                              \
+        for (size_t i = 0; i < r->sum_runs; i++) {                                                 \
+            sum += run_##dtype(r, in, at);                                                         \
+            next_position(r->sum_rank - 1, r->sum_dims, r->sum_strides[0], MAX_AXES,               \
+                          r->operand_count, index, at);                                            \
         }                                                                                          \
         const type value = store;                                                                  \
         memcpy(out, &value, sizeof value);                                                         \

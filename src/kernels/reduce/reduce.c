@@ -94,8 +94,13 @@ static tn_status mark_axes(const tn_node_facts *node, bool *is_reduced, bool *ou
                            tn_error *err) {
     const reduce_params *p = node->params;
     const int32_t rank = tn_node_input(node, 0)->shape.rank;
+    const tn_fact *input = p->takes_axes_input ? tn_node_input(node, 1) : NULL;
     int64_t axes[TN_MAX_RANK];
     size_t count;
+    if (input != NULL && tn_fact_is_sized(input)) {
+        TN_REQUIRE(tn_fact_len_elems(input) <= TN_MAX_RANK, err, TN_INVALID_ARGUMENT,
+                   "%zu axes, at most %d make sense", tn_fact_len_elems(input), TN_MAX_RANK);
+    }
     *out_known = rank >= 0 && read_axes(node, axes, &count);
     if (!*out_known) return TN_OK;
     for (int32_t i = 0; i < rank; i++) is_reduced[i] = count == 0 && !p->empty_is_none;

@@ -154,6 +154,19 @@ static void reduce_with_an_axis_outside_the_rank_is_refused(void **state) {
     op_case_end(&c);
 }
 
+static void reduce_with_more_axes_than_any_rank_is_refused(void **state) {
+    (void)state;
+    static const float x[2] = {0};
+    static const int64_t axes[TN_MAX_RANK + 1] = {0};
+    op_case c;
+    op_case_begin(&c, "ReduceSum", 13);
+    op_case_input(&c, TN_DTYPE_F32, x, OP_SHAPE(2));
+    op_case_input(&c, TN_DTYPE_I64, axes, OP_SHAPE(TN_MAX_RANK + 1));
+
+    ASSERT_STATUS(TN_INVALID_ARGUMENT, op_case_run(&c, -1, 1));
+    op_case_end(&c);
+}
+
 static void reduce_with_unknown_axes_infers_unknown_dims(void **state) {
     (void)state;
     op_case c;
@@ -180,6 +193,7 @@ int main(void) {
         T(reduce_max_of_bool_is_or),
         T(reduce_of_a_long_tensor_gives_equal_bits_for_any_workers_and_variant),
         T(reduce_with_an_axis_outside_the_rank_is_refused),
+        T(reduce_with_more_axes_than_any_rank_is_refused),
         T(reduce_with_unknown_axes_infers_unknown_dims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,6 +134,6 @@ void tn_resample_fill(const tn_resample *r, const tn_resample_axis *axis, int32_
             fill_window(r, axis, x, tap_count, position_indices, position_weights);
         }
         const bool is_outside = x < 0.0 || x > (double)(axis->in_dim - 1);
-        if (r->coordinate == TN_COORDINATE_TF_CROP && is_outside) position_indices[0] = -1;
+        if (r->coordinate == TN_COORDINATE_TF_CROP && is_outside) position_weights[0] = (double)NAN;
     }
 }

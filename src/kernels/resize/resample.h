@@ -49,8 +49,8 @@ typedef struct tn_resample_axis {
 uint32_t tn_resample_tap_count(const tn_resample *resample, double scale);
 
 /* Writes taps of all output positions.
- * Shapes: indices [out_dim, taps] in [0, in_dim), or -1 in the first tap of a position that lies
- *         outside the region; weights [out_dim, taps] that sum up to one; in_dim is at least 1. */
+ * Shapes: indices [out_dim, taps] in [0, in_dim); weights [out_dim, taps] that sum up to one, the
+ *         first is NaN for a position that lies outside the region; in_dim is at least 1. */
 void tn_resample_fill(const tn_resample *resample, const tn_resample_axis *axis, int32_t *indices,
                       double *weights);
 

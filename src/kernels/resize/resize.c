@@ -37,6 +37,7 @@ typedef struct record_axis {
     int64_t out_dim, in_dim;
     int64_t stride;       /* elements of the input */
     uint32_t tap_count;   /* 0: stays as it is */
+    bool crops;           /* positions may lie outside the region: NaN as first weight */
     size_t index_offset;  /* bytes from the record's start */
     size_t weight_offset; /* float or double by is_double */
 } record_axis;
@@ -400,6 +401,7 @@ static size_t lay_out(const tn_node_facts *node, const resize_spec *spec, resize
             (record_axis){.out_dim = from->out_dim, .in_dim = from->in_dim, .stride = strides[i]};
         if (!spec->is_resized[i]) continue;
         axis->tap_count = tn_resample_tap_count(&p->resample, from->scale);
+        axis->crops = p->resample.coordinate == TN_COORDINATE_TF_CROP;
         const size_t taps = (size_t)from->out_dim * axis->tap_count;
         axis->index_offset = used;
         used = tn_align_up(used + taps * sizeof(int32_t), 64);
@@ -471,6 +473,40 @@ static const int32_t *axis_indices(const resize_record *r, const record_axis *ax
     return (const int32_t *)(const void *)((const char *)r + axis->index_offset);
 }
 
+static double axis_weight(const resize_record *r, const record_axis *axis, size_t at) {
+    const char *weights = (const char *)r + axis->weight_offset;
+    if (r->is_double) {
+        double wide;
+        memcpy(&wide, weights + at * sizeof wide, sizeof wide);
+        return wide;
+    }
+    float narrow;
+    memcpy(&narrow, weights + at * sizeof narrow, sizeof narrow);
+    return (double)narrow;
+}
+
+static bool is_outside(const resize_record *r, const record_axis *axis, int64_t position) {
+    if (!axis->crops) return false;
+    return isnan(axis_weight(r, axis, (size_t)position * axis->tap_count));
+}
+
+/* Writes the extrapolation value over the positions of a row that lie outside the region. */
+static void cover_outside(const resize_record *r, const record_axis *axis, char *to) {
+    const size_t unit_bytes = r->inner_len * r->elem_bytes;
+    for (int64_t x = 0; axis->crops && x < axis->out_dim; x++) {
+        if (!is_outside(r, axis, x)) continue;
+        tn_fill(to + (size_t)x * unit_bytes, r->outside, r->elem_bytes, r->inner_len);
+    }
+}
+
+/* Picks units of constant size, so that each is one move. */
+static inline void pick_units(const int32_t *indices, int64_t count, size_t unit_bytes,
+                              const char *row, char *to) {
+    for (int64_t x = 0; x < count; x++) {
+        memcpy(to + (size_t)x * unit_bytes, row + (size_t)indices[x] * unit_bytes, unit_bytes);
+    }
+}
+
 static void nearest_row(const resize_record *r, const char *row, char *to) {
     const record_axis *axis = &r->axes[r->rank - 1];
     const size_t unit_bytes = r->inner_len * r->elem_bytes;
@@ -479,13 +515,24 @@ static void nearest_row(const resize_record *r, const char *row, char *to) {
         return;
     }
     const int32_t *indices = axis_indices(r, axis);
-    for (int64_t x = 0; x < axis->out_dim; x++, to += unit_bytes) {
-        if (indices[x] < 0) {
-            tn_fill(to, r->outside, r->elem_bytes, r->inner_len);
-        } else {
-            tn_copy_small(to, row + (size_t)indices[x] * unit_bytes, unit_bytes);
-        }
+    switch (unit_bytes) {
+        case 1:
+            pick_units(indices, axis->out_dim, 1, row, to);
+            break;
+        case 2:
+            pick_units(indices, axis->out_dim, 2, row, to);
+            break;
+        case 4:
+            pick_units(indices, axis->out_dim, 4, row, to);
+            break;
+        case 8:
+            pick_units(indices, axis->out_dim, 8, row, to);
+            break;
+        default:
+            pick_units(indices, axis->out_dim, unit_bytes, row, to);
+            break;
     }
+    cover_outside(r, axis, to);
 }
 
 /* Element offset of the source row of the walk's position; -1 when it lies outside the region. */
@@ -495,7 +542,7 @@ static int64_t nearest_source(const resize_record *r, const int64_t *position) {
         const record_axis *axis = &r->axes[i];
         const int64_t index =
             axis->tap_count == 0 ? position[i] : axis_indices(r, axis)[position[i]];
-        if (index < 0) return -1;
+        if (is_outside(r, axis, position[i])) return -1;
         offset += index * axis->stride;
     }
     return offset;
@@ -568,64 +615,65 @@ static inline double clamped_f64(double value, double low, double high) {
     return value > high ? high : value >= low ? value : low;
 }
 
-#define DEFINE_INTERPOLATED(dtype, type, sum_type, load, store)                                   \
-    static void add_row_##dtype(const void *row, double weight, bool is_first, size_t len,        \
-                                void *sums) {                                                     \
-        const char *from = row;                                                                   \
-        sum_type *restrict acc = sums;                                                            \
-        const sum_type w = (sum_type)weight;                                                      \
-        for (size_t i = 0; i < len; i++) {                                                        \
-            type value;                                                                           \
-            memcpy(&value, from + i * sizeof value, sizeof value);                                \
-            acc[i] = is_first ? w * (load) : acc[i] + w * (load);                                 \
-        }                                                                                         \
-    }                                                                                             \
-    static void finish_row_##dtype(const void *sums, const int32_t *indices, const void *weights, \
-                                   uint32_t tap_count, int64_t out_dim, size_t inner_len,         \
-                                   const void *outside, void *to) {                               \
-        const sum_type *acc = sums;                                                               \
-        const sum_type *w = weights;                                                              \
-        char *out = to;                                                                           \
-        for (int64_t x = 0; x < out_dim; x++, indices += tap_count, w += tap_count) {             \
-            for (size_t k = 0; k < inner_len; k++, out += sizeof(type)) {                         \
-                sum_type sum = 0;                                                                 \
-                if (indices[0] < 0) {                                                             \
-                    memcpy(out, outside, sizeof(type));                                           \
-                    continue;                                                                     \
-                }                                                                                 \
-                for (uint32_t t = 0; t < tap_count; t++) {                                        \
-                    sum += w[t] * acc[(size_t)indices[t] * inner_len + k];                        \
-                }                                                                                 \
-                const type value = store;                                                         \
-                memcpy(out, &value, sizeof value);                                                \
-            }                                                                                     \
-        }                                                                                         \
+/* The last pass over a row: what stays the same for all rows. */
+typedef struct row_end {
+    const int32_t *indices; /* [out_dim, tap_count] in the axis */
+    const void *weights;    /* [out_dim, tap_count] */
+    uint32_t tap_count;
+    int64_t out_dim;
+    size_t inner_len;
+} row_end;
+
+#define DEFINE_INTERPOLATED(dtype, type, sum_type, load, store)                                 \
+    static void add_row_##dtype(const void *row, double weight, bool is_first, size_t len,      \
+                                void *sums) {                                                   \
+        const char *from = row;                                                                 \
+        sum_type *restrict acc = sums;                                                          \
+        const sum_type w = (sum_type)weight;                                                    \
+        for (size_t i = 0; i < len; i++) {                                                      \
+            type value;                                                                         \
+            memcpy(&value, from + i * sizeof value, sizeof value);                              \
+            acc[i] = is_first ? w * (load) : acc[i] + w * (load);                               \
+        }                                                                                       \
+    }                                                                                           \
+    static inline void finish_taps_##dtype(const row_end *row, const sum_type *acc,             \
+                                           const sum_type *w, uint32_t tap_count, size_t inner, \
+                                           char *out) {                                         \
+        const int32_t *indices = row->indices;                                                  \
+        for (int64_t x = 0; x < row->out_dim; x++, indices += tap_count, w += tap_count) {      \
+            for (size_t k = 0; k < inner; k++) {                                                \
+                sum_type sum = w[0] * acc[(size_t)indices[0] * inner + k];                      \
+                for (uint32_t t = 1; t < tap_count; t++) {                                      \
+                    sum += w[t] * acc[(size_t)indices[t] * inner + k];                          \
+                }                                                                               \
+                const type value = store;                                                       \
+                memcpy(out + ((size_t)x * inner + k) * sizeof value, &value, sizeof value);     \
+            }                                                                                   \
+        }                                                                                       \
+    }                                                                                           \
+    static void finish_row_##dtype(const row_end *row, const void *sums, char *out) {           \
+        const size_t inner = row->inner_len;                                                    \
+        if (row->tap_count == 2 && inner == 1) {                                                \
+            finish_taps_##dtype(row, sums, row->weights, 2, 1, out);                            \
+        } else if (row->tap_count == 2) {                                                       \
+            finish_taps_##dtype(row, sums, row->weights, 2, inner, out);                        \
+        } else if (row->tap_count == 4 && inner == 1) {                                         \
+            finish_taps_##dtype(row, sums, row->weights, 4, 1, out);                            \
+        } else {                                                                                \
+            finish_taps_##dtype(row, sums, row->weights, row->tap_count, inner, out);           \
+        }                                                                                       \
     }
 INTERPOLATED_LIST(DEFINE_INTERPOLATED)
 
 typedef struct interpolated_type {
     void (*add_row)(const void *row, double weight, bool is_first, size_t len, void *sums);
-    void (*finish_row)(const void *sums, const int32_t *indices, const void *weights,
-                       uint32_t tap_count, int64_t out_dim, size_t inner_len, const void *outside,
-                       void *to);
+    void (*finish_row)(const row_end *row, const void *sums, char *out);
 } interpolated_type;
 
 #define INTERPOLATED_ENTRY(dtype, type, sum_type, load, store) \
     [TN_DTYPE_##dtype] = {add_row_##dtype, finish_row_##dtype},
 static const interpolated_type interpolated_types[TN_DTYPE_COUNT] = {
     INTERPOLATED_LIST(INTERPOLATED_ENTRY)};
-
-static double axis_weight(const resize_record *r, const record_axis *axis, size_t at) {
-    const char *weights = (const char *)r + axis->weight_offset;
-    if (r->is_double) {
-        double wide;
-        memcpy(&wide, weights + at * sizeof wide, sizeof wide);
-        return wide;
-    }
-    float narrow;
-    memcpy(&narrow, weights + at * sizeof narrow, sizeof narrow);
-    return (double)narrow;
-}
 
 /* One choice of a tap on every axis before the row: its element offset and weight; false when the
  * position lies outside the region. */
@@ -639,7 +687,7 @@ static bool tap_source(const resize_record *r, const int64_t *position, const ui
         if (axis->tap_count != 0) {
             const int32_t *indices = axis_indices(r, axis);
             const size_t first = (size_t)position[i] * axis->tap_count;
-            if (indices[first] < 0) return false;
+            if (is_outside(r, axis, position[i])) return false;
             index = indices[first + taps[i]];
             *out_weight *= axis_weight(r, axis, first + taps[i]);
         }
@@ -685,6 +733,11 @@ static tn_status interpolate_run(const void *record, tn_kernel_context *ctx, uin
     if (row >= end) return TN_OK;
     const record_axis *axis = &r->axes[r->rank - 1];
     const char *in = tn_kernel_in(ctx, 0);
+    const row_end end_of_row = {.indices = axis_indices(r, axis),
+                                .weights = (const char *)r + axis->weight_offset,
+                                .tap_count = axis->tap_count,
+                                .out_dim = axis->out_dim,
+                                .inner_len = r->inner_len};
     void *sums = tn_kernel_scratch(ctx, worker);
     const size_t row_len = (size_t)axis->out_dim * r->inner_len;
     char *to = (char *)tn_kernel_out(ctx, 0) + row * row_len * r->elem_bytes;
@@ -692,9 +745,8 @@ static tn_status interpolate_run(const void *record, tn_kernel_context *ctx, uin
         if (!sum_rows(r, in, walk.index, sums)) {
             tn_fill(to, r->outside, r->elem_bytes, row_len);
         } else {
-            interpolated_types[r->dtype].finish_row(
-                sums, axis_indices(r, axis), (const char *)r + axis->weight_offset, axis->tap_count,
-                axis->out_dim, r->inner_len, r->outside, to);
+            interpolated_types[r->dtype].finish_row(&end_of_row, sums, to);
+            cover_outside(r, axis, to);
         }
         tn_walk_next(&walk);
     }

@@ -239,6 +239,18 @@ static void expand_beyond_memory_is_an_overflow(void **state) {
     op_case_end(&c);
 }
 
+static void expand_beyond_signed_offsets_is_an_overflow(void **state) {
+    (void)state;
+    op_case c;
+    static const uint8_t data[1];
+    op_case_begin(&c, "Expand", 13);
+    op_case_input(&c, TN_DTYPE_U8, data, OP_SHAPE(1));
+    list_input(&c, INTS(2, INT64_C(1) << 62), 2);
+
+    ASSERT_STATUS(TN_OVERFLOW, op_case_infer(&c, false));
+    op_case_end(&c);
+}
+
 static void tile_opset_1_repeats_one_axis(void **state) {
     (void)state;
     op_case c;
@@ -433,6 +445,7 @@ int main(void) {
         T(transpose_refuses_bad_permutations),
         T(expand_broadcasts_both_ways),
         T(expand_beyond_memory_is_an_overflow),
+        T(expand_beyond_signed_offsets_is_an_overflow),
         T(tile_opset_1_repeats_one_axis),
         T(tile_repeats_every_axis),
         T(depth_to_space_and_back_is_the_identity),

@@ -53,6 +53,10 @@ uint64_t tn_sort_key(const void *data, tn_dtype dtype, size_t index) {
     return keys[dtype] == NULL ? 0 : keys[dtype](data, index);
 }
 
+tn_sort_key_fn tn_sort_key_of(tn_dtype dtype) {
+    return keys[dtype];
+}
+
 static void merge_runs(const tn_sort_entry *from, size_t left, size_t middle, size_t right,
                        tn_sort_entry *to) {
     size_t a = left;
@@ -94,7 +98,7 @@ static void sink(tn_sort_entry *kept, size_t count, tn_sort_entry entry) {
 void tn_sort_offer(tn_sort_entry *kept, size_t *count, size_t keep, const tn_sort_entry *entry) {
     if (keep == 0) return;
     if (*count == keep) {
-        if (tn_sort_before(entry, &kept[0])) sink(kept, keep, *entry);
+        if (tn_sort_wants(kept, keep, keep, entry)) sink(kept, keep, *entry);
         return;
     }
     size_t at = (*count)++;

@@ -74,11 +74,12 @@ static void topk_line(const topk_record *r, const tn_kernel_context *ctx, size_t
     const size_t inner = line % r->inner_len;
     const size_t first = outer * r->axis_dim * r->inner_len + inner;
     const char *in = tn_kernel_in(ctx, 0);
+    const tn_sort_key_fn key_of = tn_sort_key_of(r->dtype);
+    const uint64_t flip = r->is_smallest ? 0 : UINT64_MAX;
     size_t count = 0;
     for (size_t i = 0; i < r->axis_dim; i++) {
-        const uint64_t key = tn_sort_key(in, r->dtype, first + i * r->inner_len);
-        const tn_sort_entry entry = {r->is_smallest ? key : ~key, i};
-        tn_sort_offer(kept, &count, r->k, &entry);
+        const tn_sort_entry entry = {key_of(in, first + i * r->inner_len) ^ flip, i};
+        if (tn_sort_wants(kept, count, r->k, &entry)) tn_sort_offer(kept, &count, r->k, &entry);
     }
     tn_sort_entries(kept, kept + r->k, count);
     char *values = r->has_values ? tn_kernel_out(ctx, 0) : NULL;
