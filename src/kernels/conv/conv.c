@@ -326,8 +326,9 @@ static void run_gemm_tile(const tn_conv_record *r, const tn_kernel_context *ctx,
 static tn_status run_gemm(const void *record, tn_kernel_context *ctx, uint32_t tile0,
                           uint32_t tile1, uint32_t worker) {
     const tn_conv_record *r = record;
+    if (r->batch * r->groups * r->out_channels * r->out_spatial == 0) return TN_OK;
     for (uint32_t tile = tile0; tile < tile1; tile++) {
-        if (r->out_spatial > 0) run_gemm_tile(r, ctx, tile, tn_kernel_scratch(ctx, worker));
+        run_gemm_tile(r, ctx, tile, tn_kernel_scratch(ctx, worker));
     }
     return TN_OK;
 }
