@@ -167,6 +167,7 @@ tn_status tn_conv_describe(const tn_node_facts *node, tn_cpu_features cpu, tn_co
     memset(r, 0, sizeof *r);
     TN_TRY(tn_window_resolve(&p->window, x->shape.dims + 2, w->shape.dims + 2, x->shape.rank - 2,
                              &r->window, err));
+    tn_window_squeeze(&r->window);
     r->isa = tn_gemm_isa_best(cpu);
     r->kernels = tn_conv_isa_best(cpu);
     r->dtype = x->dtype;
@@ -336,8 +337,9 @@ static void run_gemm_tile(const tn_conv_record *r, const tn_kernel_context *ctx,
 static tn_status run_gemm(const void *record, tn_kernel_context *ctx, uint32_t tile0,
                           uint32_t tile1, uint32_t worker) {
     const tn_conv_record *r = record;
+    if (r->batch * r->groups * r->out_channels * r->out_spatial == 0) return TN_OK;
     for (uint32_t tile = tile0; tile < tile1; tile++) {
-        if (r->out_spatial > 0) run_gemm_tile(r, ctx, tile, tn_kernel_scratch(ctx, worker));
+        run_gemm_tile(r, ctx, tile, tn_kernel_scratch(ctx, worker));
     }
     return TN_OK;
 }

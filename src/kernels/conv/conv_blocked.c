@@ -450,6 +450,22 @@ static void run_tile(const tn_conv_record *r, const float *w, size_t tile_blocks
     panel->x = x;
 }
 
+/* The epilogue over rows [row, row + rows) of blocks; lanes behind the last channel stay zeros. */
+static void finish_blocks(const tn_conv_record *r, const tn_kernel_context *ctx, float *y,
+                          size_t row, size_t rows, size_t first_pixel, size_t pixel_count) {
+    const tn_conv_blocked *b = &r->blocked;
+    const size_t block = b->isa->block;
+    const size_t channels = b->form == TN_CONV_DEPTHWISE ? r->groups : r->out_channels;
+    const size_t used = channels % block;
+    if (!r->has_epilogue) return;
+    tn_conv_apply_epilogue(r, ctx, y, row, rows, first_pixel * block, pixel_count * block);
+    if (used == 0 || (row + rows) % b->out_blocks != 0) return;
+    float *last = y + ((row + rows - 1) * r->out_spatial + first_pixel) * block;
+    for (size_t pixel = 0; pixel < pixel_count; pixel++) {
+        memset(last + pixel * block + used, 0, (block - used) * sizeof *last);
+    }
+}
+
 static void run_dense_task(const tn_conv_record *r, const tn_kernel_context *ctx, size_t index,
                            float *scratch) {
     const tn_conv_blocked *b = &r->blocked;
@@ -481,9 +497,8 @@ static void run_dense_task(const tn_conv_record *r, const tn_kernel_context *ctx
             panel.y = y_base + row * panel.y_block_step + t.first_pixel * block;
             run_tile(r, w + start * block * b->in_blocks * b->lanes * r->window_elems, blocks,
                      first, count, &panel);
-            if (!r->has_epilogue || first + count < b->in_blocks) continue;
-            tn_conv_apply_epilogue(r, ctx, y_base, row, blocks, t.first_pixel * block,
-                                   t.pixel_count * block);
+            if (first + count < b->in_blocks) continue;
+            finish_blocks(r, ctx, y_base, row, blocks, t.first_pixel, t.pixel_count);
         }
     }
 }
@@ -528,9 +543,8 @@ static void run_depthwise_unit(const tn_conv_record *r, const tn_kernel_context 
         row.y = y + (plane * r->out_spatial + (size_t)(h * b->out_w)) * block;
         b->isa->depthwise_row(&row);
     }
-    if (!r->has_epilogue) return;
-    tn_conv_apply_epilogue(r, ctx, y, plane, 1, (size_t)(first * b->out_w) * block,
-                           (size_t)((end - first) * b->out_w) * block);
+    finish_blocks(r, ctx, y, plane, 1, (size_t)(first * b->out_w),
+                  (size_t)((end - first) * b->out_w));
 }
 
 static tn_status run_depthwise(const void *record, tn_kernel_context *ctx, uint32_t tile0,
