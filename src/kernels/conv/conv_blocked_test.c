@@ -83,6 +83,21 @@ static void conv_blocked_long_row_agrees_with_plain(void **state) {
     check(&w);
 }
 
+/* So little work a pixel that a task would take more rows than are copied at once. */
+static void conv_blocked_large_image_of_few_channels_agrees_with_plain(void **state) {
+    const wide_case w = {.channels = 5,
+                         .height = 220,
+                         .width = 230,
+                         .out_channels = 8,
+                         .group = 1,
+                         .kernel = {1, 1},
+                         .strides = {1, 1},
+                         .dilations = {1, 1},
+                         .pads = {1, 2, 0, 1}};
+    (void)state;
+    check(&w);
+}
+
 static void conv_blocked_far_reaching_window_agrees_with_plain(void **state) {
     const wide_case w = {.channels = 32,
                          .height = 7,
@@ -176,6 +191,7 @@ static void depthwise_window_of_two_gig_needs_little_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conv_blocked_long_row_agrees_with_plain),
+        cmocka_unit_test(conv_blocked_large_image_of_few_channels_agrees_with_plain),
         cmocka_unit_test(conv_blocked_far_reaching_window_agrees_with_plain),
         cmocka_unit_test(conv_stem_long_rows_agree_with_plain),
         cmocka_unit_test(conv_window_of_two_gig_needs_little_memory),
