@@ -65,8 +65,8 @@ def show_latency(session, row):
 def show_plan(session):
     plan = session.plan({"bytes": (1, 2048)})
     heading("The plan for this shape, known before the run")
-    print(f"  intermediates  {mib(plan.peak_bytes)} predicted, "
-          f"{mib(plan.lower_bound_bytes)} is the least that is possible")
+    print(f"  whole session  {mib(plan.peak_bytes)} predicted, weights and results included")
+    print(f"  intermediates  {mib(plan.lower_bound_bytes)} is the least that is possible")
     print(f"  values         {len(plan.values)} placed")
 
 

@@ -23,14 +23,17 @@
     X(grid)               \
     X(logic)              \
     X(loss)               \
+    X(lp_pool)            \
     X(matmul)             \
     X(matmul_integer)     \
+    X(max_unpool)         \
     X(nms)                \
     X(pad)                \
     X(pool)               \
     X(rearrange)          \
     X(recurrent)          \
     X(reduce)             \
+    X(reorder)            \
     X(reshape)            \
     X(resize)             \
     X(row_norm)           \

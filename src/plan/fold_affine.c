@@ -1,6 +1,7 @@
 /* Scale and shift per channel behind a convolution become part of its weights and bias: batch
  * normalisation, and multiplications and additions by constants of one number per channel.
  * Reassociates: (w x) s is computed as (w s) x. */
+#include <math.h>
 #include <string.h>
 
 #include "base/checked_size.h"
@@ -14,6 +15,13 @@ typedef struct affine {
     size_t channels;
 } affine;
 
+/* Constant f32 contents of `count` elements (SIZE_MAX: any number): inference has not looked at
+ * weights and bias when the rank of the input is not known. */
+static bool is_known(const tn_fact *fact, size_t count) {
+    if (!fact->is_constant || fact->data == NULL || fact->dtype != TN_DTYPE_F32) return false;
+    return count == SIZE_MAX || tn_fact_len_elems(fact) == count;
+}
+
 /* The node that makes `value` when folding into it is possible: linear, f32, constant weights, and
  * nobody else reads its result. */
 static uint32_t find_target(const tn_ir *ir, uint32_t value) {
@@ -25,10 +33,10 @@ static uint32_t find_target(const tn_ir *ir, uint32_t value) {
     if (node->is_dead || weight == 0 || node->epilogue != NULL) return TN_NO_NODE;
     if (weight >= node->input_count || node->inputs[weight] == TN_NO_VALUE) return TN_NO_NODE;
     const tn_fact *weights = &ir->values[node->inputs[weight]].fact;
-    if (!weights->is_constant || weights->dtype != TN_DTYPE_F32) return TN_NO_NODE;
+    if (!is_known(weights, SIZE_MAX) || weights->shape.rank < 1) return TN_NO_NODE;
     const uint8_t bias = node->op->affine_bias_input;
     if (bias < node->input_count && node->inputs[bias] != TN_NO_VALUE &&
-        !ir->values[node->inputs[bias]].fact.is_constant) {
+        !is_known(&ir->values[node->inputs[bias]].fact, (size_t)weights->shape.dims[0])) {
         return TN_NO_NODE;
     }
     return index;
@@ -55,9 +63,9 @@ static bool read_channel_constant(const tn_fact *fact, int32_t rank, size_t chan
 static bool read_binary(const tn_ir *ir, const tn_ir_node *node, uint32_t variable,
                         const affine *out) {
     const uint16_t body = node->op->body;
-    const bool is_known = body == TN_BODY_MUL || body == TN_BODY_ADD ||
-                          ((body == TN_BODY_SUB || body == TN_BODY_DIV) && variable == 0);
-    if (!is_known || node->input_count != 2) return false;
+    const bool is_affine = body == TN_BODY_MUL || body == TN_BODY_ADD ||
+                           ((body == TN_BODY_SUB || body == TN_BODY_DIV) && variable == 0);
+    if (!is_affine || node->input_count != 2) return false;
     const int32_t rank = ir->values[node->inputs[variable]].fact.shape.rank;
     const uint32_t constant = node->inputs[1 - variable];
     float *numbers = body == TN_BODY_MUL || body == TN_BODY_DIV ? out->scale : out->shift;
@@ -155,6 +163,14 @@ static bool has_one_result(const tn_ir *ir, const tn_ir_node *node) {
     return node->output_count > 0 && node->outputs[0] != TN_NO_VALUE;
 }
 
+/* A division by zero gives infinities where the folded weights would give NaN. */
+static bool is_finite(const affine *by) {
+    for (size_t c = 0; c < by->channels; c++) {
+        if (!isfinite(by->scale[c]) || !isfinite(by->shift[c])) return false;
+    }
+    return true;
+}
+
 static tn_status try_node(tn_ir *ir, uint32_t index, tn_bump *scratch, bool *out_changed,
                           tn_error *err) {
     const bool is_candidate =
@@ -173,7 +189,7 @@ static tn_status try_node(tn_ir *ir, uint32_t index, tn_bump *scratch, bool *out
         by.scale = tn_bump_array(scratch, by.channels, sizeof *by.scale);
         by.shift = tn_bump_array(scratch, by.channels, sizeof *by.shift);
         if (by.scale == NULL || by.shift == NULL) return tn_ir_no_memory(ir, err);
-        if (!read_affine(ir, index, variable, &by)) continue;
+        if (!read_affine(ir, index, variable, &by) || !is_finite(&by)) continue;
         TN_TRY(scale_node(ir, target, &by, err));
         take_output(ir, target, &ir->nodes[index]);
         *out_changed = true;

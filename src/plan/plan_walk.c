@@ -356,8 +356,9 @@ static tn_status plan_sized_node(tn_planner *planner, uint32_t index) {
         return add_dynamic_step(planner, index, &view);
     }
     if (is_sized && take_view(planner, node, &view)) return TN_OK;
-    const bool is_pure =
-        (node->op->flags & TN_OP_FOLDABLE) != 0 && node->input_count <= TN_OP_RUN_MAX_OPERANDS;
+    const bool is_plain = node->input_layout.block == 0 && node->output_layout.block == 0;
+    const bool is_pure = is_plain && (node->op->flags & TN_OP_FOLDABLE) != 0 &&
+                         node->input_count <= TN_OP_RUN_MAX_OPERANDS;
     if (is_pure && is_sized && inputs_are_known(&view) && outputs_are_small(&view)) {
         return run_now(planner, node, &view);
     }

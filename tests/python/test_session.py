@@ -1,5 +1,7 @@
 """onnxruntime's calls: names, options, errors, bindings, contexts."""
 
+import gc
+import os
 import subprocess
 import sys
 
@@ -330,7 +332,8 @@ def test_every_error_is_a_tenure_error_and_a_builtin():
 def test_wrong_environment_variable_is_an_error():
     program = "import tenure; tenure.InferenceSession(b'')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
-                          env={"TENURE_NUM_THREADS": "many", "PYTHONPATH": ":".join(sys.path)})
+                          env={**os.environ, "TENURE_NUM_THREADS": "many",
+                               "PYTHONPATH": ":".join(sys.path)})
 
     assert "InvalidArgumentError" in done.stderr and "TENURE_NUM_THREADS='many'" in done.stderr
 
@@ -374,3 +377,54 @@ def test_kernel_error_names_the_node():
     assert caught.value.node == "picker"
     (y,) = session.run(None, {"x": np.arange(3, dtype=np.float32), "i": np.array([2])})
     assert y[0] == 2
+
+
+def outcome(call):
+    try:
+        return call()
+    except tenure.TenureError:
+        return None
+
+
+def test_no_call_leaks_objects(session):
+    x = np.ones((4, 64), np.float32)
+    wrong = np.zeros((4, 31), np.float32)
+    binding = session.io_binding()
+    root = tenure.Allocator("root", limit=1000)
+
+    def everything():
+        session.run(None, {"x": x})
+        session.run(["y"], {"x": x.astype(np.float64)[::-1]}, out=[np.zeros((4, 32), np.float32)])
+        outcome(lambda: session.run(None, {"x": x, "z": x}))
+        outcome(lambda: session.run(None, {"x": ["a"]}))
+        outcome(lambda: session.run(None, {"x": x}, out=[wrong]))
+        outcome(lambda: session.run(["z"], {"x": x}))
+        binding.bind_cpu_input("x", x)
+        binding.bind_output("y")
+        binding.run()
+        binding.get_outputs()
+        outcome(lambda: binding.bind_cpu_input("z", x))
+        outcome(lambda: binding.bind_output("y", array=wrong))
+        binding.clear_binding_inputs()
+        binding.clear_binding_outputs()
+        session.memory.stats()
+        session.memory.report()
+        session.plan({"x": (4, 64)})
+        session.get_modelmeta()
+        session.get_inputs()
+        outcome(lambda: root.buffer(2000))
+        root.buffer(10).slice(1, 2)
+        outcome(lambda: root.child("child", reservation=5000))
+        tenure.IOArena().allocate(100)
+
+    for _ in range(5):
+        everything()
+    gc.collect()
+    blocks, references = sys.getallocatedblocks(), sys.getrefcount(x)
+    for _ in range(50):
+        everything()
+    gc.collect()
+
+    assert sys.getrefcount(x) == references
+    assert sys.getallocatedblocks() - blocks < 50
+    assert root.charged == 0

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/checked_size.h"
+
 #define MAX_WINDOW_VALUE ((int64_t)1 << 31)
 #define MAX_WINDOW_ELEMS ((int64_t)1 << 31) /* padding could make room for any window */
 
@@ -60,13 +62,37 @@ static tn_status check_count(const char *name, uint8_t found, int32_t wanted, tn
 }
 
 /* Output size and padding of one axis. */
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    hash = (hash ^ hash >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    return hash ^ hash >> 32;
+}
+
+/* A symbol for what a window makes of symbol `in`: windows with the same output size for every
+ * input share one, so that values which must agree are known to agree before any size is. The
+ * output is floor((in + offset) / stride) + 1. */
+static int64_t derive_symbol(const tn_window_params *params, const tn_window *w, int32_t axis,
+                             int64_t extent) {
+    const int64_t in = w->in[axis];
+    const int64_t stride = w->stride[axis];
+    const bool is_same =
+        params->auto_pad == TN_PAD_SAME_UPPER || params->auto_pad == TN_PAD_SAME_LOWER;
+    const bool rounds_up = params->ceil_mode && stride > 1 && !is_same;
+    const int64_t offset = is_same ? -1 : w->pad_begin[axis] + w->pad_end[axis] - extent;
+    if (in == TN_DIM_UNKNOWN || (stride == 1 && offset == -1)) return in;
+    uint64_t hash = mix(mix(mix(0, (uint64_t)in), (uint64_t)offset), (uint64_t)stride);
+    if (rounds_up) hash = mix(hash, (uint64_t)w->pad_begin[axis] + 1);
+    /* far below the symbols of the model itself */
+    return -(int64_t)(hash >> 2 | UINT64_C(1) << 61);
+}
+
 static tn_status resolve_axis(const tn_window_params *params, tn_window *w, int32_t axis,
                               tn_error *err) {
     const int64_t in = w->in[axis];
     const int64_t stride = w->stride[axis];
     const int64_t extent = (w->kernel[axis] - 1) * w->dilation[axis] + 1;
     if (in < 0) {
-        w->out[axis] = TN_DIM_UNKNOWN;
+        w->out[axis] = derive_symbol(params, w, axis, extent);
         return TN_OK;
     }
     TN_REQUIRE(in < MAX_WINDOW_VALUE && extent < (int64_t)1 << 40, err, TN_INVALID_ARGUMENT,
@@ -128,4 +154,74 @@ tn_status tn_window_resolve(const tn_window_params *params, const int64_t *in,
         TN_TRY(resolve_axis(params, out, i, err));
     }
     return TN_OK;
+}
+
+void tn_window_squeeze(tn_window *w) {
+    int32_t kept = 0;
+    for (int32_t i = 0; i < w->count; i++) {
+        const bool is_unit = w->in[i] == 1 && w->out[i] == 1 && w->kernel[i] == 1 &&
+                             w->pad_begin[i] == 0 && w->pad_end[i] == 0;
+        if (is_unit && (kept > 0 || i + 1 < w->count)) continue;
+        w->in[kept] = w->in[i];
+        w->out[kept] = w->out[i];
+        w->kernel[kept] = w->kernel[i];
+        w->stride[kept] = w->stride[i];
+        w->dilation[kept] = w->dilation[i];
+        w->pad_begin[kept] = w->pad_begin[i];
+        w->pad_end[kept] = w->pad_end[i];
+        kept++;
+    }
+    w->count = kept;
+}
+
+tn_status tn_window_resolve_whole(const int64_t *in, int32_t count, tn_window *out, tn_error *err) {
+    const tn_window_params whole = {.auto_pad = TN_PAD_EXPLICIT};
+    int64_t kernel[TN_MAX_SPATIAL] = {0};
+    for (int32_t i = 0; i < count && i < TN_MAX_SPATIAL; i++) kernel[i] = in[i] > 0 ? in[i] : 1;
+    TN_TRY(tn_window_resolve(&whole, in, kernel, count, out, err));
+    for (int32_t i = 0; i < out->count; i++) out->out[i] = 1;
+    return TN_OK;
+}
+
+static bool multiply(const int64_t *dims, int32_t count, size_t *out) {
+    *out = 1;
+    for (int32_t i = 0; i < count; i++) {
+        if (!tn_size_mul(*out, (size_t)dims[i], out)) return false;
+    }
+    return true;
+}
+
+tn_status tn_window_sizes(const tn_window *window, size_t *out_in, size_t *out_out,
+                          size_t *out_kernel, tn_error *err) {
+    TN_REQUIRE(multiply(window->in, window->count, out_in) &&
+                   multiply(window->out, window->count, out_out) &&
+                   multiply(window->kernel, window->count, out_kernel),
+               err, TN_OVERFLOW, "a window over %d axes has too many elements", (int)window->count);
+    return TN_OK;
+}
+
+tn_window_line tn_window_line_of(const tn_window *w, size_t row, size_t element) {
+    const int32_t last = w->count - 1;
+    tn_window_line line = {.stride = w->stride[last]};
+    int64_t scale = w->in[last];
+    bool is_inside = true;
+    const int64_t at = (int64_t)(element % (size_t)w->kernel[last]);
+    element /= (size_t)w->kernel[last];
+    for (int32_t i = last - 1; i >= 0; i--) {
+        const int64_t place = (int64_t)(row % (size_t)w->out[i]);
+        const int64_t step = (int64_t)(element % (size_t)w->kernel[i]);
+        const int64_t in = place * w->stride[i] - w->pad_begin[i] + step * w->dilation[i];
+        row /= (size_t)w->out[i];
+        element /= (size_t)w->kernel[i];
+        is_inside = is_inside && in >= 0 && in < w->in[i];
+        line.base += in * scale;
+        scale *= w->in[i];
+    }
+    line.start = at * w->dilation[last] - w->pad_begin[last];
+    if (!is_inside) return line;
+    line.low = line.start >= 0 ? 0 : (-line.start + line.stride - 1) / line.stride;
+    line.high =
+        line.start >= w->in[last] ? 0 : (w->in[last] - line.start + line.stride - 1) / line.stride;
+    line.high = tn_i64_min(line.high, w->out[last]);
+    return line;
 }

@@ -29,7 +29,7 @@ typedef struct tn_window_params {
 typedef struct tn_window {
     int32_t count; /* spatial axes */
     int64_t in[TN_MAX_SPATIAL];
-    int64_t out[TN_MAX_SPATIAL]; /* TN_DIM_UNKNOWN where `in` is unknown */
+    int64_t out[TN_MAX_SPATIAL]; /* unknown where `in` is, a symbol where `in` is one */
     int64_t kernel[TN_MAX_SPATIAL];
     int64_t stride[TN_MAX_SPATIAL];
     int64_t dilation[TN_MAX_SPATIAL];
@@ -46,5 +46,29 @@ tn_status tn_window_check(const tn_check_context *ctx, tn_window_params *out);
  *         a window is larger than the padded input. */
 tn_status tn_window_resolve(const tn_window_params *params, const int64_t *in,
                             const int64_t *kernel, int32_t count, tn_window *out, tn_error *err);
+
+/* Removes axes on which nothing slides: one element in, one out, a window of one, no padding. At
+ * least one axis stays. The order of all elements is unchanged, and long axes come to the end,
+ * where kernels are fast. */
+void tn_window_squeeze(tn_window *window);
+
+/* One window over the whole input: what global pooling slides. Every `out` is 1.
+ * Errors: TN_INVALID_ARGUMENT for fewer than one axis or more than TN_MAX_SPATIAL. */
+tn_status tn_window_resolve_whole(const int64_t *in, int32_t count, tn_window *out, tn_error *err);
+
+/* Every `out` of `window`, multiplied; the same of `in` and `kernel`. All must be known.
+ * Errors: TN_OVERFLOW. */
+tn_status tn_window_sizes(const tn_window *window, size_t *out_in, size_t *out_out,
+                          size_t *out_kernel, tn_error *err);
+
+/* What one window element sees of one output row (last axis): elements base + start + i * stride
+ * of the plane for output i in [low, high); empty where an outer axis lies in the padding. */
+typedef struct tn_window_line {
+    int64_t base, start, stride, low, high;
+} tn_window_line;
+
+/* The line of output row `row` (all axes but the last, flattened) and window element `element`
+ * (flattened). */
+tn_window_line tn_window_line_of(const tn_window *window, size_t row, size_t element);
 
 #endif

@@ -7,38 +7,13 @@
 #include <string.h>
 
 #include "base/checked_size.h"
-#include "kernels/common/gemm.h"
 #include "kernels/common/half.h"
-#include "kernels/common/window.h"
-#include "kernels/elementwise/program_run.h"
+#include "kernels/conv/conv_parts.h"
 
-enum { MAX_TILE_PANELS = 8, TILE_MACS = 400 * 1000 };
-
-typedef struct conv_params {
-    tn_window_params window;
-    int64_t group;
-} conv_params;
-
-typedef struct conv_record {
-    tn_window window;
-    const tn_gemm_isa *isa;
-    tn_dtype dtype;
-    size_t batch, groups;
-    size_t in_channels, out_channels; /* per group */
-    size_t in_spatial, out_spatial, window_elems;
-    size_t k;              /* in_channels * window_elems */
-    size_t tile_positions; /* multiple of nr */
-    size_t tile_rows;      /* output channels of a tile */
-    size_t position_tiles, row_tiles;
-    size_t tile_channels; /* depthwise and reference: channels of a tile */
-    bool is_pointwise;    /* 1x1, stride 1, no padding: a line is the input itself */
-    bool has_bias, has_epilogue;
-    uint32_t first_epilogue_input, epilogue_count;
-    tn_program_bound epilogue;
-} conv_record;
+enum { MAX_TILE_PANELS = 8, TILE_MACS = 400 * 1000, ROWS_SCRATCH_FLOATS = 16 * 1024 };
 
 static tn_status check(const tn_check_context *ctx, void *params) {
-    conv_params *p = params;
+    tn_conv_params *p = params;
     TN_TRY(tn_window_check(ctx, &p->window));
     TN_TRY(tn_check_int(ctx, "group", 1, &p->group));
     TN_REQUIRE(p->group >= 1 && p->group < INT32_MAX, ctx->err, TN_INVALID_MODEL,
@@ -46,7 +21,7 @@ static tn_status check(const tn_check_context *ctx, void *params) {
     return TN_OK;
 }
 
-static tn_status check_channels(const conv_params *p, const tn_shape *x, const tn_shape *w,
+static tn_status check_channels(const tn_conv_params *p, const tn_shape *x, const tn_shape *w,
                                 tn_error *err) {
     TN_REQUIRE(x->rank == w->rank && x->rank >= 3, err, TN_INVALID_ARGUMENT,
                "the input has rank %d, the weights %d; both must be equal and at least 3",
@@ -74,7 +49,7 @@ static tn_status check_bias(const tn_fact *bias, int64_t channels, tn_error *err
 }
 
 static tn_status infer(const tn_node_facts *node, tn_error *err) {
-    const conv_params *p = node->params;
+    const tn_conv_params *p = node->params;
     const tn_fact *x = tn_node_input(node, 0);
     const tn_fact *w = tn_node_input(node, 1);
     tn_fact *y = tn_node_output(node, 0);
@@ -118,16 +93,72 @@ static bool is_plain_window(const tn_window *w) {
     return true;
 }
 
+static bool is_depthwise(const tn_conv_record *r) {
+    return r->in_channels == 1 && r->groups > 1;
+}
+
+/* Depthwise over padded rows: one or two spatial axes. */
+static bool has_padded_rows(const tn_conv_record *r) {
+    return is_depthwise(r) && r->dtype == TN_DTYPE_F32 && r->window.count <= 2 &&
+           r->batch * r->out_channels * r->out_spatial > 0;
+}
+
+/* Numbers along height and width; one spatial axis is an image of one row. */
+typedef struct rows_window {
+    int64_t in_h, in_w, out_h, out_w, taps_h, taps_w, stride_h, stride_w, dilation_h, dilation_w;
+    int64_t pad_top, pad_left;
+} rows_window;
+
+static rows_window rows_of(const tn_window *w) {
+    const int32_t x = w->count - 1;
+    rows_window r = {.in_h = 1, .out_h = 1, .taps_h = 1, .stride_h = 1, .dilation_h = 1};
+    r.in_w = w->in[x];
+    r.out_w = w->out[x];
+    r.taps_w = w->kernel[x];
+    r.stride_w = w->stride[x];
+    r.dilation_w = w->dilation[x];
+    r.pad_left = w->pad_begin[x];
+    if (x == 0) return r;
+    r.in_h = w->in[0];
+    r.out_h = w->out[0];
+    r.taps_h = w->kernel[0];
+    r.stride_h = w->stride[0];
+    r.dilation_h = w->dilation[0];
+    r.pad_top = w->pad_begin[0];
+    return r;
+}
+
+/* Input rows that `rows` output rows see. */
+static size_t rows_seen(const rows_window *w, size_t rows) {
+    return (rows - 1) * (size_t)w->stride_h + (size_t)((w->taps_h - 1) * w->dilation_h) + 1;
+}
+
+static void describe_rows(tn_conv_record *r) {
+    const rows_window w = rows_of(&r->window);
+    const size_t lanes = r->kernels->plain_lanes;
+    r->phase_width = ((size_t)w.out_w + lanes - 1) / lanes * lanes +
+                     (size_t)((w.taps_w - 1) * w.dilation_w / w.stride_w);
+    const size_t row_floats = r->phase_width * (size_t)w.stride_w;
+    const size_t most = tn_size_max(ROWS_SCRATCH_FLOATS / row_floats, rows_seen(&w, 1));
+    r->band_rows = (most - rows_seen(&w, 1)) / (size_t)w.stride_h + 1;
+    r->band_rows = tn_size_min(r->band_rows, (size_t)w.out_h);
+    r->bands = ((size_t)w.out_h + r->band_rows - 1) / r->band_rows;
+    const size_t unit_macs = r->band_rows * (size_t)w.out_w * r->k;
+    r->units_per_tile = TILE_MACS / 4 / unit_macs + 1;
+}
+
 /* Sizes and tiles for sized facts. */
-static tn_status describe(const tn_node_facts *node, tn_cpu_features cpu, conv_record *r,
-                          tn_error *err) {
-    const conv_params *p = node->params;
+tn_status tn_conv_describe(const tn_node_facts *node, tn_cpu_features cpu, tn_conv_record *r,
+                           tn_error *err) {
+    const tn_conv_params *p = node->params;
     const tn_fact *x = tn_node_input(node, 0);
     const tn_fact *w = tn_node_input(node, 1);
     memset(r, 0, sizeof *r);
     TN_TRY(tn_window_resolve(&p->window, x->shape.dims + 2, w->shape.dims + 2, x->shape.rank - 2,
                              &r->window, err));
+    tn_window_squeeze(&r->window);
     r->isa = tn_gemm_isa_best(cpu);
+    r->kernels = tn_conv_isa_best(cpu);
     r->dtype = x->dtype;
     r->batch = (size_t)x->shape.dims[0];
     r->groups = (size_t)p->group;
@@ -154,16 +185,13 @@ static tn_status describe(const tn_node_facts *node, tn_cpu_features cpu, conv_r
     r->row_tiles = r->tile_rows == 0 ? 0 : (r->out_channels + r->tile_rows - 1) / r->tile_rows;
     const size_t channel_macs = tn_size_max(r->out_spatial * r->k, 1);
     r->tile_channels = TILE_MACS / 8 / channel_macs + 1;
+    if (has_padded_rows(r)) describe_rows(r);
     return TN_OK;
-}
-
-static bool is_depthwise(const conv_record *r) {
-    return r->in_channels == 1 && r->groups > 1;
 }
 
 /* The zero-filled run of input elements that one window element sees: `count` output positions from
  * `position` on. */
-static void fill_line(const conv_record *r, const float *channel, const int64_t *at,
+static void fill_line(const tn_conv_record *r, const float *channel, const int64_t *at,
                       size_t position, size_t count, float *line) {
     const tn_window *w = &r->window;
     const int32_t last = w->count - 1;
@@ -212,7 +240,7 @@ static void position_of_element(const tn_window *w, size_t element, int64_t *at)
 }
 
 /* Rows [k0, k0 + k_count) of the unfolded input for a tile's positions, as panels of nr columns. */
-static void gather_panels(const conv_record *r, const float *image, size_t k0, size_t k_count,
+static void gather_panels(const tn_conv_record *r, const float *image, size_t k0, size_t k_count,
                           size_t position, size_t count, float *line, float *panels) {
     const size_t nr = r->isa->nr;
     for (size_t k = 0; k < k_count; k++) {
@@ -239,17 +267,17 @@ static void fill_bias(const float *bias, float *y, size_t rows, size_t row_strid
     }
 }
 
-static void apply_epilogue(const conv_record *r, const tn_kernel_context *ctx, float *y,
-                           size_t row0, size_t rows, size_t col0, size_t cols) {
+void tn_conv_apply_epilogue(const tn_conv_record *r, const tn_kernel_context *ctx, float *y,
+                            size_t row0, size_t rows, size_t col0, size_t cols) {
     const void *operands[TN_PROGRAM_MAX_OPERANDS];
     for (uint32_t i = 0; i < r->epilogue_count; i++) {
         operands[i] = tn_kernel_in(ctx, r->first_epilogue_input + i);
     }
-    float *tile = y + row0 * r->out_spatial + col0;
+    float *tile = y + row0 * r->epilogue_row + col0;
     tn_program_apply(&r->epilogue, &(tn_program_tile){.in = tile,
-                                                      .in_row_stride = r->out_spatial,
+                                                      .in_row_stride = r->epilogue_row,
                                                       .out = tile,
-                                                      .out_row_stride = r->out_spatial,
+                                                      .out_row_stride = r->epilogue_row,
                                                       .row0 = row0,
                                                       .col0 = col0,
                                                       .rows = rows,
@@ -257,7 +285,7 @@ static void apply_epilogue(const conv_record *r, const tn_kernel_context *ctx, f
                                                       .operands = operands});
 }
 
-static void run_gemm_tile(const conv_record *r, const tn_kernel_context *ctx, size_t tile,
+static void run_gemm_tile(const tn_conv_record *r, const tn_kernel_context *ctx, size_t tile,
                           float *scratch) {
     const size_t nr = r->isa->nr;
     const size_t row0 = tile % r->row_tiles * r->tile_rows;
@@ -292,21 +320,22 @@ static void run_gemm_tile(const conv_record *r, const tn_kernel_context *ctx, si
                                            .adds = r->has_bias || k0 > 0});
         }
     }
-    if (r->has_epilogue) apply_epilogue(r, ctx, base, out_row, rows, position, count);
+    if (r->has_epilogue) tn_conv_apply_epilogue(r, ctx, base, out_row, rows, position, count);
 }
 
 static tn_status run_gemm(const void *record, tn_kernel_context *ctx, uint32_t tile0,
                           uint32_t tile1, uint32_t worker) {
-    const conv_record *r = record;
+    const tn_conv_record *r = record;
+    if (r->batch * r->groups * r->out_channels * r->out_spatial == 0) return TN_OK;
     for (uint32_t tile = tile0; tile < tile1; tile++) {
-        if (r->out_spatial > 0) run_gemm_tile(r, ctx, tile, tn_kernel_scratch(ctx, worker));
+        run_gemm_tile(r, ctx, tile, tn_kernel_scratch(ctx, worker));
     }
     return TN_OK;
 }
 
 /* One output channel of a depthwise convolution: rows of the output gather window element by window
  * element, so that every pass is a plain multiply-add over a line. */
-static void depthwise_channel(const conv_record *r, const float *x, const float *w, float bias,
+static void depthwise_channel(const tn_conv_record *r, const float *x, const float *w, float bias,
                               float *line, float *y) {
     const size_t row_elems = (size_t)r->window.out[r->window.count - 1];
     for (size_t position = 0; position < r->out_spatial; position += row_elems) {
@@ -324,7 +353,7 @@ static void depthwise_channel(const conv_record *r, const float *x, const float 
 
 static tn_status run_depthwise(const void *record, tn_kernel_context *ctx, uint32_t tile0,
                                uint32_t tile1, uint32_t worker) {
-    const conv_record *r = record;
+    const tn_conv_record *r = record;
     const size_t channels = r->groups * r->out_channels;
     const size_t first = tile0 * r->tile_channels;
     const size_t end = tn_size_min(tile1 * r->tile_channels, r->batch * channels);
@@ -337,7 +366,77 @@ static tn_status run_depthwise(const void *record, tn_kernel_context *ctx, uint3
                           (const float *)tn_kernel_in(ctx, 1) + channel * r->k,
                           bias == NULL ? 0 : bias[channel], tn_kernel_scratch(ctx, worker),
                           y + i * r->out_spatial);
-        if (r->has_epilogue) apply_epilogue(r, ctx, y, i, 1, 0, r->out_spatial);
+        if (r->has_epilogue) tn_conv_apply_epilogue(r, ctx, y, i, 1, 0, r->out_spatial);
+    }
+    return TN_OK;
+}
+
+/* Input rows from `top` on with their border, each sorted by column modulo the stride. */
+static void pad_rows(const rows_window *w, const float *x, int64_t top, size_t rows,
+                     size_t phase_width, float *to) {
+    const int64_t width = (int64_t)phase_width;
+    for (size_t row = 0; row < rows; row++) {
+        const int64_t in_row = top + (int64_t)row;
+        const bool is_inside = in_row >= 0 && in_row < w->in_h;
+        for (int64_t phase = 0; phase < w->stride_w; phase++, to += phase_width) {
+            const int64_t start = phase - w->pad_left;
+            const int64_t stride = w->stride_w;
+            int64_t low = start >= 0 ? 0 : (-start + stride - 1) / stride;
+            int64_t high = start >= w->in_w ? 0 : (w->in_w - start + stride - 1) / stride;
+            low = tn_i64_min(low, width);
+            high = is_inside ? tn_i64_max(tn_i64_min(high, width), low) : low;
+            const float *from = x + (is_inside ? in_row * w->in_w : 0) + start;
+            memset(to, 0, (size_t)low * sizeof *to);
+            memset(to + high, 0, (size_t)(width - high) * sizeof *to);
+            if (stride == 1 && high > low) {
+                memcpy(to + low, from + low, (size_t)(high - low) * sizeof *to);
+            } else {
+                for (int64_t i = low; i < high; i++) to[i] = from[i * stride];
+            }
+        }
+    }
+}
+
+static void run_rows_unit(const tn_conv_record *r, const tn_kernel_context *ctx,
+                          const rows_window *w, size_t unit, float *scratch) {
+    const size_t plane = unit / r->bands;
+    const size_t channels = r->groups * r->out_channels;
+    const size_t channel = plane % channels;
+    const size_t in_plane = plane / channels * r->groups + channel / r->out_channels;
+    const size_t first = unit % r->bands * r->band_rows;
+    const size_t rows = tn_size_min(r->band_rows, (size_t)w->out_h - first);
+    const size_t position = first * (size_t)w->out_w;
+    float *y = tn_kernel_out(ctx, 0);
+    pad_rows(w, (const float *)tn_kernel_in(ctx, 0) + in_plane * r->in_spatial,
+             (int64_t)first * w->stride_h - w->pad_top, rows_seen(w, rows), r->phase_width,
+             scratch);
+    r->kernels->plain_rows(&(tn_conv_plain_rows){
+        .x = scratch,
+        .row_step = r->phase_width * (size_t)w->stride_w,
+        .phase_step = r->phase_width,
+        .rows = rows,
+        .out_w = (size_t)w->out_w,
+        .stride_h = (size_t)w->stride_h,
+        .stride_w = (size_t)w->stride_w,
+        .taps_h = (size_t)w->taps_h,
+        .taps_w = (size_t)w->taps_w,
+        .dilation_h = (size_t)w->dilation_h,
+        .dilation_w = (size_t)w->dilation_w,
+        .w = (const float *)tn_kernel_in(ctx, 1) + channel * r->k,
+        .bias = r->has_bias ? ((const float *)tn_kernel_in(ctx, 2))[channel] : 0.0F,
+        .y = y + plane * r->out_spatial + position});
+    if (!r->has_epilogue) return;
+    tn_conv_apply_epilogue(r, ctx, y, plane, 1, position, rows * (size_t)w->out_w);
+}
+
+static tn_status run_rows(const void *record, tn_kernel_context *ctx, uint32_t tile0,
+                          uint32_t tile1, uint32_t worker) {
+    const tn_conv_record *r = record;
+    const rows_window w = rows_of(&r->window);
+    const size_t units = r->batch * r->groups * r->out_channels * r->bands;
+    const size_t end = tn_size_min(tile1 * r->units_per_tile, units);
+    for (size_t unit = tile0 * r->units_per_tile; unit < end; unit++) {
+        run_rows_unit(r, ctx, &w, unit, tn_kernel_scratch(ctx, worker));
     }
     return TN_OK;
 }
@@ -361,30 +460,30 @@ static bool source_offset(const tn_window *w, size_t position, const int64_t *at
 
 #define SAME(x) (x)
 
-#define DEFINE_REFERENCE(name, element, sum_type, load, store)                                  \
-    static void reference_##name(const conv_record *r, const void *x_base, const void *w_base,  \
-                                 const void *bias, size_t plane, void *y_base) {                \
-        const size_t channels = r->groups * r->out_channels;                                    \
-        const size_t channel = plane % channels;                                                \
-        const size_t group = channel / r->out_channels;                                         \
-        const element *x = (const element *)x_base + (plane / channels * r->groups + group) *   \
-                                                         r->in_channels * r->in_spatial;        \
-        const element *w = (const element *)w_base + channel * r->k;                            \
-        element *y = (element *)y_base + plane * r->out_spatial;                                \
-        for (size_t position = 0; position < r->out_spatial; position++) {                      \
-            sum_type sum = bias == NULL ? (sum_type)0 : load(((const element *)bias)[channel]); \
-            for (size_t element_at = 0; element_at < r->window_elems; element_at++) {           \
-                int64_t at[TN_MAX_SPATIAL];                                                     \
-                size_t offset = 0;                                                              \
-                position_of_element(&r->window, element_at, at);                                \
-                if (!source_offset(&r->window, position, at, &offset)) continue;                \
-                for (size_t c = 0; c < r->in_channels; c++) {                                   \
-                    sum += load(x[c * r->in_spatial + offset]) *                                \
-                           load(w[c * r->window_elems + element_at]);                           \
-                }                                                                               \
-            }                                                                                   \
-            y[position] = store(sum);                                                           \
-        }                                                                                       \
+#define DEFINE_REFERENCE(name, element, sum_type, load, store)                                    \
+    static void reference_##name(const tn_conv_record *r, const void *x_base, const void *w_base, \
+                                 const void *bias, size_t plane, void *y_base) {                  \
+        const size_t channels = r->groups * r->out_channels;                                      \
+        const size_t channel = plane % channels;                                                  \
+        const size_t group = channel / r->out_channels;                                           \
+        const element *x = (const element *)x_base + (plane / channels * r->groups + group) *     \
+                                                         r->in_channels * r->in_spatial;          \
+        const element *w = (const element *)w_base + channel * r->k;                              \
+        element *y = (element *)y_base + plane * r->out_spatial;                                  \
+        for (size_t position = 0; position < r->out_spatial; position++) {                        \
+            sum_type sum = bias == NULL ? (sum_type)0 : load(((const element *)bias)[channel]);   \
+            for (size_t element_at = 0; element_at < r->window_elems; element_at++) {             \
+                int64_t at[TN_MAX_SPATIAL];                                                       \
+                size_t offset = 0;                                                                \
+                position_of_element(&r->window, element_at, at);                                  \
+                if (!source_offset(&r->window, position, at, &offset)) continue;                  \
+                for (size_t c = 0; c < r->in_channels; c++) {                                     \
+                    sum += load(x[c * r->in_spatial + offset]) *                                  \
+                           load(w[c * r->window_elems + element_at]);                             \
+                }                                                                                 \
+            }                                                                                     \
+            y[position] = store(sum);                                                             \
+        }                                                                                         \
     }
 DEFINE_REFERENCE(f64, double, double, SAME, SAME)
 DEFINE_REFERENCE(f16, uint16_t, float, tn_f32_from_f16, tn_f16_from_f32)
@@ -392,7 +491,7 @@ DEFINE_REFERENCE(bf16, uint16_t, float, tn_f32_from_bf16, tn_bf16_from_f32)
 
 static tn_status run_reference(const void *record, tn_kernel_context *ctx, uint32_t tile0,
                                uint32_t tile1, uint32_t worker) {
-    const conv_record *r = record;
+    const tn_conv_record *r = record;
     (void)worker;
     const size_t end =
         tn_size_min(tile1 * r->tile_channels, r->batch * r->groups * r->out_channels);
@@ -412,29 +511,44 @@ static tn_status run_reference(const void *record, tn_kernel_context *ctx, uint3
     return TN_OK;
 }
 
-static uint32_t channel_tiles(const conv_record *r) {
+static uint32_t channel_tiles(const tn_conv_record *r) {
     const size_t planes = r->batch * r->groups * r->out_channels;
     return (uint32_t)tn_size_max((planes + r->tile_channels - 1) / r->tile_channels, 1);
 }
 
-static tn_variant reference_variant(const conv_record *r, double macs) {
+static tn_variant reference_variant(const tn_conv_record *r, double macs) {
     return (tn_variant){.name = "direct",
                         .run = run_reference,
                         .tile_counts = {channel_tiles(r)},
                         .cost_ns = macs * 2};
 }
 
-static tn_variant f32_variant(const conv_record *r, double macs) {
-    if (is_depthwise(r)) {
-        const size_t row = (size_t)r->window.out[r->window.count - 1];
-        return (tn_variant){.name = "depthwise by lines",
-                            .run = run_depthwise,
-                            .tile_counts = {channel_tiles(r)},
-                            .takes_epilogue = true,
-                            .rewrite_class = TN_REWRITE_EXACT,
-                            .worker_scratch_bytes = tn_size_max(row, 1) * sizeof(float),
-                            .cost_ns = macs * 0.3};
-    }
+static tn_variant rows_variant(const tn_conv_record *r, double macs) {
+    const rows_window w = rows_of(&r->window);
+    const size_t units = r->batch * r->groups * r->out_channels * r->bands;
+    const size_t row_floats = r->phase_width * (size_t)w.stride_w;
+    return (tn_variant){
+        .name = "depthwise by padded rows",
+        .run = run_rows,
+        .tile_counts = {(uint32_t)((units + r->units_per_tile - 1) / r->units_per_tile)},
+        .takes_epilogue = true,
+        .rewrite_class = TN_REWRITE_REASSOCIATED,
+        .worker_scratch_bytes = rows_seen(&w, r->band_rows) * row_floats * sizeof(float),
+        .cost_ns = macs * 0.1};
+}
+
+static tn_variant lines_variant(const tn_conv_record *r, double macs) {
+    const size_t row = (size_t)r->window.out[r->window.count - 1];
+    return (tn_variant){.name = "depthwise by lines",
+                        .run = run_depthwise,
+                        .tile_counts = {channel_tiles(r)},
+                        .takes_epilogue = true,
+                        .rewrite_class = TN_REWRITE_EXACT,
+                        .worker_scratch_bytes = tn_size_max(row, 1) * sizeof(float),
+                        .cost_ns = macs * 0.3};
+}
+
+static tn_variant gemm_variant(const tn_conv_record *r, double macs) {
     const size_t tiles = r->batch * r->groups * r->position_tiles * r->row_tiles;
     const size_t k_count = tn_size_min(r->k, r->isa->kc);
     return (tn_variant){.name = "gathered columns, gemm",
@@ -446,27 +560,48 @@ static tn_variant f32_variant(const conv_record *r, double macs) {
                         .cost_ns = macs / r->isa->macs_per_ns};
 }
 
+static void list_plain(const tn_conv_record *r, tn_variant *out, uint32_t *count) {
+    const double macs = (double)r->k * (double)r->out_channels * (double)r->groups *
+                        (double)r->out_spatial * (double)r->batch;
+    if (r->dtype != TN_DTYPE_F32) {
+        out[(*count)++] = reference_variant(r, macs);
+        return;
+    }
+    if (has_padded_rows(r)) out[(*count)++] = rows_variant(r, macs);
+    out[(*count)++] = is_depthwise(r) ? lines_variant(r, macs) : gemm_variant(r, macs);
+}
+
 static tn_status variants(const tn_variant_query *query, tn_variant *out, uint32_t *out_count,
                           tn_error *err) {
-    conv_record r;
+    tn_conv_record r;
     const tn_fact *x = tn_node_input(query->node, 0);
     const tn_fact *y = tn_node_output(query->node, 0);
-    *out_count = 1;
-    if (!tn_fact_is_sized(x) || !tn_fact_is_sized(tn_node_input(query->node, 1)) ||
-        (y != NULL && !tn_fact_is_sized(y))) {
-        out[0] = (tn_variant){.name = "plain", .run = run_gemm, .takes_epilogue = true};
+    const uint32_t block = query->preferred_block;
+    const tn_conv_form form = tn_conv_form_of(query->node, block, query->cpu);
+    const bool is_sized = tn_fact_is_sized(x) && tn_fact_is_sized(tn_node_input(query->node, 1)) &&
+                          (y == NULL || tn_fact_is_sized(y));
+    *out_count = 0;
+    if (!is_sized) {
+        out[(*out_count)++] =
+            (tn_variant){.name = "plain", .run = run_gemm, .takes_epilogue = true};
+        if (form != TN_CONV_PLAIN_ONLY) {
+            out[(*out_count)++] = tn_conv_blocked_variant(form, block, query->cpu, NULL);
+        }
         return TN_OK;
     }
-    TN_TRY(describe(query->node, query->cpu, &r, err));
-    const double macs = (double)r.k * (double)r.out_channels * (double)r.groups *
-                        (double)r.out_spatial * (double)r.batch;
-    out[0] = x->dtype == TN_DTYPE_F32 ? f32_variant(&r, macs) : reference_variant(&r, macs);
+    TN_TRY(tn_conv_describe(query->node, query->cpu, &r, err));
+    list_plain(&r, out, out_count);
+    if (form == TN_CONV_PLAIN_ONLY) return TN_OK;
+    tn_conv_describe_blocked(form, block, query->cpu, &r);
+    out[(*out_count)++] = tn_conv_blocked_variant(form, block, query->cpu, &r);
     return TN_OK;
 }
 
-static tn_status bind_epilogue(const tn_bind_context *ctx, conv_record *r) {
+tn_status tn_conv_bind_epilogue(const tn_bind_context *ctx, size_t rows, size_t cols,
+                                tn_conv_record *r) {
     const tn_fact *operands[TN_PROGRAM_MAX_OPERANDS];
     r->has_epilogue = true;
+    r->epilogue_row = cols;
     r->first_epilogue_input = ctx->first_epilogue_input;
     r->epilogue_count = ctx->epilogue->operand_count;
     for (uint32_t i = 0; i < r->epilogue_count; i++) {
@@ -475,30 +610,33 @@ static tn_status bind_epilogue(const tn_bind_context *ctx, conv_record *r) {
     const tn_program_bind_query query = {.program = ctx->epilogue,
                                          .output = tn_node_output(ctx->node, 0),
                                          .operands = operands,
-                                         .rows = r->batch * r->groups * r->out_channels,
-                                         .cols = r->out_spatial,
+                                         .rows = rows,
+                                         .cols = cols,
                                          .cpu = ctx->cpu,
                                          .nontemporal = false};
     return tn_program_bind(&query, &r->epilogue, ctx->err);
 }
 
 static tn_status bind(const tn_bind_context *ctx, void *record) {
-    conv_record *r = record;
-    TN_TRY(describe(ctx->node, ctx->cpu, r, ctx->err));
-    return ctx->epilogue == NULL ? TN_OK : bind_epilogue(ctx, r);
+    tn_conv_record *r = record;
+    TN_TRY(tn_conv_describe(ctx->node, ctx->cpu, r, ctx->err));
+    if (ctx->variant->output_layout.block != 0) return tn_conv_blocked_bind(ctx, r);
+    if (ctx->epilogue == NULL) return TN_OK;
+    return tn_conv_bind_epilogue(ctx, r->batch * r->groups * r->out_channels, r->out_spatial, r);
 }
 
 #define CONV_TYPES (TN_TYPE_BIT(F16) | TN_TYPE_BIT(F32) | TN_TYPE_BIT(F64))
 static const uint32_t types_1[] = {CONV_TYPES};
 static const uint32_t types_22[] = {CONV_TYPES | TN_TYPE_BIT(BF16)};
 
-#define CONV_ROW(since, until, types)                                                              \
-    {                                                                                              \
-        .name = "Conv", .since_version = (since), .until_version = (until), .min_inputs = 2,       \
-        .max_inputs = 3, .min_outputs = 1, .flags = TN_OP_FOLDABLE, .input_types = (types),        \
-        .input_types_count = 1, .same_type_mask = 7, .params_bytes = sizeof(conv_params),          \
-        .record_bytes = sizeof(conv_record), .check = check, .infer = infer, .variants = variants, \
-        .bind = bind                                                                               \
+#define CONV_ROW(since, until, types)                                                            \
+    {                                                                                            \
+        .name = "Conv", .since_version = (since), .until_version = (until), .min_inputs = 2,     \
+        .max_inputs = 3, .min_outputs = 1, .flags = TN_OP_FOLDABLE, .input_types = (types),      \
+        .input_types_count = 1, .same_type_mask = 7, .affine_weight_input = 1,                   \
+        .affine_bias_input = 2, .params_bytes = sizeof(tn_conv_params),                          \
+        .record_bytes = sizeof(tn_conv_record), .check = check, .infer = infer,                  \
+        .variants = variants, .bind = bind, .pack_size = tn_conv_pack_size, .pack = tn_conv_pack \
     }
 
 static const tn_op_def conv_ops[] = {

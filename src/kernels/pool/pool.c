@@ -1,4 +1,5 @@
-/* MaxPool, AveragePool and their global forms in plain layout, any number of spatial axes.
+/* MaxPool, AveragePool and their global forms, any number of spatial axes; f32 images also in
+ * blocked layout, by the row kernels of convolution.
  *
  * An output row (last axis) is made window element by window element: each pass is a loop over the
  * part of the row that lies inside the input, so that padding costs nothing and never wins. */
@@ -9,6 +10,7 @@
 #include "base/checked_size.h"
 #include "kernels/common/half.h"
 #include "kernels/common/window.h"
+#include "kernels/conv/conv_kernels.h"
 
 enum { TILE_STEPS = 32 * 1024 };
 
@@ -29,6 +31,10 @@ struct pool_record {
     size_t planes, in_spatial, out_spatial, window_elems;
     size_t tile_planes;
     bool includes_pad, is_column_major;
+    bool is_global;
+    /* blocked */
+    void (*row_fn)(const tn_conv_row *row);
+    size_t block, channels, blocks;
 };
 
 static tn_status check_pool(const tn_check_context *ctx, void *params) {
@@ -59,15 +65,7 @@ static tn_status resolve(const pool_params *p, const tn_shape *x, tn_window *out
     if (!p->is_global) {
         return tn_window_resolve(&p->window, x->dims + 2, p->window.kernel, x->rank - 2, out, err);
     }
-    int64_t kernel[TN_MAX_SPATIAL] = {0};
-    const tn_window_params whole = {.auto_pad = TN_PAD_EXPLICIT};
-    TN_REQUIRE(x->rank - 2 <= TN_MAX_SPATIAL, err, TN_UNSUPPORTED, "rank %d", (int)x->rank);
-    for (int32_t i = 0; i < x->rank - 2; i++) {
-        kernel[i] = x->dims[2 + i] > 0 ? x->dims[2 + i] : 1;
-    }
-    TN_TRY(tn_window_resolve(&whole, x->dims + 2, kernel, x->rank - 2, out, err));
-    for (int32_t i = 0; i < out->count; i++) out->out[i] = 1;
-    return TN_OK;
+    return tn_window_resolve_whole(x->dims + 2, x->rank - 2, out, err);
 }
 
 static tn_status infer(const tn_node_facts *node, tn_error *err) {
@@ -94,38 +92,6 @@ static size_t product(const int64_t *dims, int32_t count) {
     size_t result = 1;
     for (int32_t i = 0; i < count; i++) result *= (size_t)dims[i];
     return result;
-}
-
-/* What one window element sees of one output row: elements base + start + i * stride for i in
- * [low, high); empty in the padding of an outer axis. */
-typedef struct pool_line {
-    int64_t base, start, stride, low, high;
-} pool_line;
-
-static pool_line line_of(const tn_window *w, size_t row, size_t element) {
-    const int32_t last = w->count - 1;
-    pool_line line = {.stride = w->stride[last]};
-    int64_t scale = w->in[last];
-    bool is_inside = true;
-    const int64_t at = (int64_t)(element % (size_t)w->kernel[last]);
-    element /= (size_t)w->kernel[last];
-    for (int32_t i = last - 1; i >= 0; i--) {
-        const int64_t place = (int64_t)(row % (size_t)w->out[i]);
-        const int64_t step = (int64_t)(element % (size_t)w->kernel[i]);
-        const int64_t in = place * w->stride[i] - w->pad_begin[i] + step * w->dilation[i];
-        row /= (size_t)w->out[i];
-        element /= (size_t)w->kernel[i];
-        is_inside = is_inside && in >= 0 && in < w->in[i];
-        line.base += in * scale;
-        scale *= w->in[i];
-    }
-    line.start = at * w->dilation[last] - w->pad_begin[last];
-    if (!is_inside) return line;
-    line.low = line.start >= 0 ? 0 : (-line.start + line.stride - 1) / line.stride;
-    line.high =
-        line.start >= w->in[last] ? 0 : (w->in[last] - line.start + line.stride - 1) / line.stride;
-    line.high = tn_i64_min(line.high, w->out[last]);
-    return line;
 }
 
 /* Flat index over the whole tensor of spatial offset `offset`, counted column by column when the
@@ -161,7 +127,7 @@ static int64_t flat_index(const pool_record *r, size_t plane, int64_t offset) {
             for (size_t i = 0; i < row_elems; i++) y[i] = (least);                           \
             for (size_t i = 0; indices != NULL && i < row_elems; i++) at[i] = -1;            \
             for (size_t e = 0; e < r->window_elems; e++) {                                   \
-                const pool_line line = line_of(&r->window, row, e);                          \
+                const tn_window_line line = tn_window_line_of(&r->window, row, e);           \
                 const element *source = x + line.base + line.start;                          \
                 if (indices == NULL) {                                                       \
                     for (int64_t i = line.low; i < line.high; i++) {                         \
@@ -228,7 +194,7 @@ enum { STRIP = 64 };
                 const int64_t end = tn_i64_min(strip + STRIP, w->out[last]);                      \
                 sum_type sums[STRIP] = {0};                                                       \
                 for (size_t e = 0; e < r->window_elems; e++) {                                    \
-                    const pool_line line = line_of(w, row, e);                                    \
+                    const tn_window_line line = tn_window_line_of(w, row, e);                     \
                     const element *source = x + line.base + line.start;                           \
                     const int64_t high = tn_i64_min(line.high, end);                              \
                     for (int64_t i = tn_i64_max(line.low, strip); i < high; i++) {                \
@@ -291,6 +257,7 @@ static tn_status describe(const tn_node_facts *node, const plane_fn *fns, pool_r
     r->window_elems = product(r->window.kernel, r->window.count);
     r->includes_pad = p->includes_pad;
     r->is_column_major = p->is_column_major;
+    r->is_global = p->is_global;
     const size_t plane_steps = tn_size_max(r->out_spatial * r->window_elems, 1);
     r->tile_planes = TILE_STEPS / plane_steps + 1;
     if (fns == average_fns && p->is_global && x->dtype == TN_DTYPE_F32 && r->in_spatial > 0) {
@@ -324,16 +291,104 @@ static tn_status run_single(const void *record, tn_kernel_context *ctx, uint32_t
     return TN_OK;
 }
 
+/* ---- blocked ---- */
+
+enum { MAX_BLOCK = 16 };
+
+static void describe_blocked(const tn_fact *x, const plane_fn *fns, const tn_conv_isa *isa,
+                             pool_record *r) {
+    r->row_fn = fns == max_fns ? isa->max_row : isa->average_row;
+    r->block = isa->block;
+    r->channels = (size_t)x->shape.dims[1];
+    r->blocks = (r->channels + r->block - 1) / r->block;
+    r->planes = (size_t)x->shape.dims[0] * r->blocks;
+    const size_t steps = tn_size_max(r->out_spatial * r->window_elems, 1) * r->block / 4;
+    r->tile_planes = TILE_STEPS / steps + 1;
+}
+
+/* Global pooling writes plain layout: the lanes that are channels, side by side. */
+static void run_blocked_plane(const pool_record *r, const float *x, float *y, size_t plane) {
+    const tn_window *w = &r->window;
+    const int32_t last = w->count - 1;
+    const bool has_height = last > 0;
+    float lanes[MAX_BLOCK];
+    tn_conv_row row = {.x = x + plane * r->in_spatial * r->block,
+                       .in_h = has_height ? w->in[0] : 1,
+                       .in_w = w->in[last],
+                       .out_w = w->out[last],
+                       .left = -w->pad_begin[last],
+                       .stride_w = w->stride[last],
+                       .taps_h = has_height ? w->kernel[0] : 1,
+                       .taps_w = w->kernel[last],
+                       .dilation_h = has_height ? w->dilation[0] : 1,
+                       .dilation_w = w->dilation[last],
+                       .includes_pad = r->includes_pad,
+                       .pad_bottom = has_height ? w->pad_end[0] : 0,
+                       .pad_right = w->pad_end[last]};
+    const int64_t height = has_height ? w->out[0] : 1;
+    for (int64_t h = 0; h < height; h++) {
+        row.top = has_height ? h * w->stride[0] - w->pad_begin[0] : 0;
+        row.y = r->is_global ? lanes
+                             : y + (plane * r->out_spatial + (size_t)(h * row.out_w)) * r->block;
+        r->row_fn(&row);
+    }
+    if (!r->is_global) return;
+    const size_t channel = plane % r->blocks * r->block;
+    memcpy(y + plane / r->blocks * r->channels + channel, lanes,
+           tn_size_min(r->block, r->channels - channel) * sizeof *y);
+}
+
+static tn_status run_blocked(const void *record, tn_kernel_context *ctx, uint32_t tile0,
+                             uint32_t tile1, uint32_t worker) {
+    const pool_record *r = record;
+    const size_t end = tn_size_min(tile1 * r->tile_planes, r->planes);
+    (void)worker;
+    for (size_t plane = tile0 * r->tile_planes; plane < end; plane++) {
+        if (r->out_spatial == 0) break;
+        run_blocked_plane(r, tn_kernel_in(ctx, 0), tn_kernel_out(ctx, 0), plane);
+    }
+    return TN_OK;
+}
+
+/* The kernels for blocks of this query, or NULL: f32, one or two spatial axes, no indices. */
+static const tn_conv_isa *blocked_isa(const tn_variant_query *query) {
+    const tn_fact *x = tn_node_input(query->node, 0);
+    if (x == NULL || x->dtype != TN_DTYPE_F32) return NULL;
+    if (x->shape.rank < 3 || x->shape.rank > 4 || x->shape.dims[1] < 1) return NULL;
+    if (tn_node_output(query->node, 1) != NULL) return NULL;
+    return tn_conv_isa_of_block(query->preferred_block, query->cpu);
+}
+
+static tn_variant blocked_variant(const tn_variant_query *query, const plane_fn *fns,
+                                  const tn_conv_isa *isa) {
+    const pool_params *p = query->node->params;
+    const uint16_t block = (uint16_t)isa->block;
+    return (tn_variant){
+        .name = fns == max_fns ? isa->max_name : isa->average_name,
+        .run = run_blocked,
+        .input_layout = {block},
+        .output_layout = {p->is_global ? 0 : block},
+        .layout_input_mask = 1,
+        .rewrite_class = fns == max_fns ? TN_REWRITE_EXACT : TN_REWRITE_REASSOCIATED};
+}
+
 static tn_status common_variants(const tn_variant_query *query, const plane_fn *fns, tn_run_fn fn,
                                  tn_variant *out, uint32_t *out_count, tn_error *err) {
     pool_record r;
+    const tn_conv_isa *isa = blocked_isa(query);
     *out_count = 1;
     out[0] = (tn_variant){.name = "plane by plane", .run = fn};
+    if (isa != NULL) out[(*out_count)++] = blocked_variant(query, fns, isa);
     if (!tn_fact_is_sized(tn_node_input(query->node, 0))) return TN_OK;
     TN_TRY(describe(query->node, fns, &r, err));
     const size_t tiles = (r.planes + r.tile_planes - 1) / r.tile_planes;
     out[0].tile_counts[0] = (uint32_t)tn_size_max(tiles, 1);
     out[0].cost_ns = (double)r.planes * (double)(r.out_spatial * r.window_elems);
+    if (isa == NULL) return TN_OK;
+    out[1].cost_ns = out[0].cost_ns / 8;
+    describe_blocked(tn_node_input(query->node, 0), fns, isa, &r);
+    out[1].tile_counts[0] =
+        (uint32_t)tn_size_max((r.planes + r.tile_planes - 1) / r.tile_planes, 1);
     return TN_OK;
 }
 
@@ -348,12 +403,20 @@ static tn_status average_variants(const tn_variant_query *query, tn_variant *out
     return common_variants(query, average_fns, run_single, out, out_count, err);
 }
 
+static tn_status bind_common(const tn_bind_context *ctx, const plane_fn *fns, pool_record *r) {
+    TN_TRY(describe(ctx->node, fns, r, ctx->err));
+    const uint32_t block = ctx->variant->input_layout.block;
+    if (block == 0) return TN_OK;
+    describe_blocked(tn_node_input(ctx->node, 0), fns, tn_conv_isa_of_block(block, ctx->cpu), r);
+    return TN_OK;
+}
+
 static tn_status max_bind(const tn_bind_context *ctx, void *record) {
-    return describe(ctx->node, max_fns, record, ctx->err);
+    return bind_common(ctx, max_fns, record);
 }
 
 static tn_status average_bind(const tn_bind_context *ctx, void *record) {
-    return describe(ctx->node, average_fns, record, ctx->err);
+    return bind_common(ctx, average_fns, record);
 }
 
 #define FLOATS (TN_TYPE_BIT(F16) | TN_TYPE_BIT(F32) | TN_TYPE_BIT(F64))
