@@ -319,6 +319,12 @@ static tn_status check_node(builder *b, const tn_graph_node *node, tn_ir_node *m
         add_fault(b, node, why);
         return TN_OK;
     }
+    /* but for lists, the first output is what kernels always write */
+    if (op->min_outputs > 0 && max_outputs != TN_VARIADIC &&
+        (node->output_count == 0 || !present[node->input_count])) {
+        add_fault(b, node, "output 0 is missing");
+        return TN_OK;
+    }
     if ((op->max_inputs != TN_VARIADIC && node->input_count > op->max_inputs) ||
         (max_outputs != TN_VARIADIC && node->output_count > max_outputs)) {
         add_fault(b, node, "more inputs or outputs than the operator has");
