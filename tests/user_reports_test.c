@@ -10,10 +10,15 @@
 
 #define MIB ((size_t)1 << 20)
 
+/* shadow memory and quarantines are resident too: accounts are still exact */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED \
-    1 /* shadow memory and quarantines are resident too: accounts are still exact */
-#else
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+#ifndef IS_SANITIZED
 #define IS_SANITIZED 0
 #endif
 

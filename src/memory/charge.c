@@ -64,21 +64,52 @@ void tn_node_path(const tn_allocator *node, char *out, size_t capacity_bytes) {
     }
 }
 
-static tn_status refuse(const tn_allocator *refusing, const tn_charge *charge, uint64_t used_bytes,
-                        uint64_t limit_bytes, tn_error *err) {
-    char path[TN_ERROR_NAME_BYTES];
-    tn_node_path(refusing, path, sizeof path);
+static tn_status tell_refusal(const tn_refusal *refusal, tn_error *err) {
     const tn_status status = tn_error_set(
         err, TN_LIMIT, "allocator %s refused %llu bytes (%llu as charged): %llu of %llu in use",
-        path, (unsigned long long)charge->requested_bytes, (unsigned long long)charge->size_bytes,
-        (unsigned long long)used_bytes, (unsigned long long)limit_bytes);
+        refusal->path, (unsigned long long)refusal->requested_bytes,
+        (unsigned long long)refusal->charged_bytes, (unsigned long long)refusal->used_bytes,
+        (unsigned long long)refusal->limit_bytes);
     if (err == NULL) return status;
-    (void)snprintf(err->allocator, sizeof err->allocator, "%s", path);
-    err->requested_bytes = charge->requested_bytes;
-    err->rounded_bytes = charge->size_bytes;
-    err->used_bytes = used_bytes;
-    err->limit_bytes = limit_bytes;
+    (void)snprintf(err->allocator, sizeof err->allocator, "%s", refusal->path);
+    err->requested_bytes = refusal->requested_bytes;
+    err->rounded_bytes = refusal->charged_bytes;
+    err->used_bytes = refusal->used_bytes;
+    err->limit_bytes = refusal->limit_bytes;
     return status;
+}
+
+uint64_t tn_tree_refusal_number(const tn_allocator *node) {
+    tn_lock_acquire(&node->root->lock);
+    const uint64_t number = node->root->last_refusal.number;
+    tn_lock_release(&node->root->lock);
+    return number;
+}
+
+tn_status tn_tree_explain(const tn_allocator *node, uint64_t number, tn_status status,
+                          tn_error *err) {
+    if (status != TN_OUT_OF_MEMORY) return status;
+    tn_lock_acquire(&node->root->lock);
+    const tn_refusal refusal = node->root->last_refusal;
+    tn_lock_release(&node->root->lock);
+    if (refusal.number == number) return status;
+    char name[TN_ERROR_NAME_BYTES] = "";
+    if (err != NULL) memcpy(name, err->node, sizeof name);
+    (void)tell_refusal(&refusal, err);
+    if (err != NULL) memcpy(err->node, name, sizeof name);
+    return TN_LIMIT;
+}
+
+/* Under the lock. Paths never change, so they can be written here. */
+static void note_refusal(tn_allocator *refusing, const tn_charge *charge) {
+    tn_refusal *const last = &refusing->root->last_refusal;
+    refusing->refusal_count++;
+    last->number++;
+    last->requested_bytes = charge->requested_bytes;
+    last->charged_bytes = charge->size_bytes;
+    last->used_bytes = refusing->used_bytes;
+    last->limit_bytes = refusing->limit_bytes;
+    tn_node_path(refusing, last->path, sizeof last->path);
 }
 
 tn_status tn_out_of_memory(const tn_allocator *node, size_t requested_bytes, size_t rounded_bytes,
@@ -191,12 +222,13 @@ tn_status tn_node_charge(tn_allocator *node, const tn_charge *charge, tn_error *
         if (!ask_one(refusing, pass, (size_t)missing, TN_TRIM_HARD, &freed_bytes)) break;
     }
     const bool is_closed = node->is_closed;
-    if (!is_closed && refusing != NULL) refusing->refusal_count++;
-    const uint64_t used_bytes = refusing != NULL ? refusing->used_bytes : 0;
-    const uint64_t limit_bytes = refusing != NULL ? refusing->limit_bytes : 0;
+    const bool is_refused = !is_closed && refusing != NULL;
+    if (is_refused) note_refusal(refusing, charge);
+    tn_refusal refusal;
+    if (is_refused) refusal = root->last_refusal;
     tn_lock_release(&root->lock);
     TN_REQUIRE(!is_closed, err, TN_CLOSED, "allocator %s is closed", node->name);
-    return refusing == NULL ? TN_OK : refuse(refusing, charge, used_bytes, limit_bytes, err);
+    return is_refused ? tell_refusal(&refusal, err) : TN_OK;
 }
 
 void tn_node_discharge(tn_allocator *node, const tn_charge *charge) {

@@ -42,10 +42,21 @@ typedef struct tn_record_chunk {
     tn_ledger records[];
 } tn_record_chunk;
 
+/* The last request of a tree that a limit refused, for those who only saw NULL. */
+typedef struct tn_refusal {
+    uint64_t number; /* how many there were; 0: none yet */
+    uint64_t requested_bytes;
+    uint64_t charged_bytes;
+    uint64_t used_bytes;
+    uint64_t limit_bytes;
+    char path[TN_ERROR_NAME_BYTES];
+} tn_refusal;
+
 /* What the nodes of one tree share. */
 typedef struct tn_root {
     tn_lock lock;
-    tn_source first_source; /* built in or the caller's; further ones are children's */
+    tn_refusal last_refusal; /* under the lock */
+    tn_source first_source;  /* built in or the caller's; further ones are children's */
     tn_fault_injector fault_copy;
     const tn_fault_injector *fault; /* &fault_copy or NULL */
     size_t actual_bytes;            /* of this struct */
@@ -108,6 +119,15 @@ void tn_root_destroy(tn_root *root);
 
 /* Writes "root/session/io" into `out`. Any thread: names and parents never change. */
 void tn_node_path(const tn_allocator *node, char *out, size_t capacity_bytes);
+
+/* How many requests limits have refused in the tree of `node`. */
+uint64_t tn_tree_refusal_number(const tn_allocator *node);
+
+/* TN_OUT_OF_MEMORY becomes TN_LIMIT, with who refused and the numbers, when a limit has refused
+ * since `number` was read: tn_allocator_malloc can only say NULL. Any other status is returned as
+ * it is. The node that `err` names stays. */
+tn_status tn_tree_explain(const tn_allocator *node, uint64_t number, tn_status status,
+                          tn_error *err);
 
 /* Charges after asking reclaimers; the only way in which a request meets limits.
  * `requested_bytes` is what the user asked for, for the message. The caller's own arena is asked

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked_size.h"
+#include "memory/tree.h"
 #include "plan/constant.h"
 #include "plan/ir.h"
 #include "plan/op_run.h"
@@ -120,7 +121,9 @@ static tn_status fold_node(fold *f, uint32_t index, const tn_node_facts *facts) 
                              .memory = {f, get_from_ir},
                              .output_limit_bytes = f->limit_bytes};
     tn_error err;
-    const tn_status status = tn_op_run(&call, &err);
+    const uint64_t refusals = tn_tree_refusal_number(f->trial.allocator);
+    tn_status status = tn_op_run(&call, &err);
+    status = tn_tree_explain(f->trial.allocator, refusals, status, NULL);
     if (status == TN_LIMIT) { /* left to run time */
         tn_bump_reset(&f->trial);
         return TN_OK;

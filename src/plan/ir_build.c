@@ -308,11 +308,21 @@ static tn_status check_node(builder *b, const tn_graph_node *node, tn_ir_node *m
     const tn_op_def *op = made->op;
     tn_error fault;
     const uint32_t max_outputs = op->max_outputs == 0 ? op->min_outputs : op->max_outputs;
-    for (uint32_t i = 0; i < op->min_inputs; i++) {
+    /* of a list, none may be left out: only named optional inputs may */
+    const bool is_list = op->max_inputs == TN_VARIADIC;
+    const size_t required =
+        is_list ? tn_size_max(op->min_inputs, node->input_count) : op->min_inputs;
+    for (uint32_t i = 0; i < required; i++) {
         if (i < node->input_count && present[i]) continue;
         char why[64];
         (void)snprintf(why, sizeof why, "input %u is missing", i);
         add_fault(b, node, why);
+        return TN_OK;
+    }
+    /* but for lists, the first output is what kernels always write */
+    if (op->min_outputs > 0 && max_outputs != TN_VARIADIC &&
+        (node->output_count == 0 || !present[node->input_count])) {
+        add_fault(b, node, "output 0 is missing");
         return TN_OK;
     }
     if ((op->max_inputs != TN_VARIADIC && node->input_count > op->max_inputs) ||

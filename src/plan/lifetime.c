@@ -261,7 +261,15 @@ static tn_status list_late_and_releases(tn_planner *planner) {
     return TN_OK;
 }
 
+/* Strings that a run makes: their bytes depend on data, though their number may be known. */
+static bool makes_strings(const tn_plan *plan, uint32_t v) {
+    const tn_plan_slot *slot = &plan->slots[v];
+    return slot->root == v && slot->birth != UINT32_MAX && slot->fact.dtype == TN_DTYPE_STRING &&
+           slot->place != TN_PLACE_INPUT && slot->place != TN_PLACE_CONSTANT;
+}
+
 static void sum_up(tn_plan *plan) {
+    plan->is_complete = plan->dynamic_count == 0;
     for (uint32_t v = 0; v < plan->slot_count; v++) {
         tn_plan_slot *slot = &plan->slots[v];
         slot->dynamic_index = UINT32_MAX;
@@ -270,8 +278,8 @@ static void sum_up(tn_plan *plan) {
             slot->dynamic_index = plan->dynamic_value_count++;
         }
         if (slot->root == v && slot->place == TN_PLACE_IO) plan->io_bytes += slot->size_bytes;
+        if (makes_strings(plan, v)) plan->is_complete = false;
     }
-    plan->is_complete = plan->dynamic_count == 0;
 }
 
 tn_status tn_planner_place(tn_planner *planner) {

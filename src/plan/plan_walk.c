@@ -209,7 +209,9 @@ static tn_status place_outputs(tn_planner *planner, const tn_ir_node *node, cons
             continue;
         }
         slot->place = TN_PLACE_SLAB;
-        TN_TRY(tn_fact_size_bytes(view->outputs[i], &slot->size_bytes, planner->err));
+        const tn_status status =
+            tn_fact_size_bytes(view->outputs[i], &slot->size_bytes, planner->err);
+        if (status != TN_OK) return name_error(planner, node, status);
     }
     return TN_OK;
 }

@@ -105,14 +105,13 @@ tn_status tn_environment_create(const tn_environment_options *given, tn_environm
     tn_status status = TN_OK;
     tn_environment *environment = NULL;
     tn_allocator *allocator = NULL;
-    tn_environment_options options = {.struct_size = sizeof options};
+    tn_environment_options options;
     TN_REQUIRE(out != NULL, err, TN_INVALID_ARGUMENT, "there is no place for the environment");
     *out = NULL;
-    if (given != NULL) {
-        memcpy(&options, given, tn_size_min(given->struct_size, sizeof options));
-    }
+    TN_TRY(tn_options_copy(&options, sizeof options, given, err));
     TN_TRY(complete_options(&options, err));
     TN_TRY(make_allocator(&options, &allocator, err));
+    const uint64_t refusals = tn_tree_refusal_number(allocator);
     environment = tn_allocator_calloc(allocator, 1, sizeof *environment);
     TN_REQUIRE_GOTO(environment != NULL, cleanup, err, TN_OUT_OF_MEMORY,
                     "an environment needs %zu bytes", sizeof *environment);
@@ -132,6 +131,7 @@ tn_status tn_environment_create(const tn_environment_options *given, tn_environm
     environment = NULL;
 
 cleanup:
+    status = tn_tree_explain(allocator, refusals, status, err);
     tn_environment_release(environment);
     tn_allocator_release(allocator);
     return status;
@@ -271,6 +271,7 @@ tn_status tn_environment_load_model(tn_environment *environment, const char *pat
                "loading needs an environment, a path and a place for the model");
     *out = NULL;
     TN_REQUIRE(stat(path, &info) == 0, err, TN_IO, "%s: %s", path, strerror(errno));
+    const uint64_t refusals = tn_tree_refusal_number(environment->allocator);
     (void)pthread_mutex_lock(&environment->mutex);
     TN_REQUIRE_GOTO(!environment->is_closed, cleanup, err, TN_CLOSED, "the environment is closed");
     sweep_models(environment);
@@ -284,5 +285,5 @@ tn_status tn_environment_load_model(tn_environment *environment, const char *pat
 
 cleanup:
     (void)pthread_mutex_unlock(&environment->mutex);
-    return status;
+    return tn_tree_explain(environment->allocator, refusals, status, err);
 }

@@ -244,9 +244,26 @@ static tn_status check_given_output(const tn_context *context, uint32_t index,
     return TN_OK;
 }
 
+/* Two outputs in the same bytes: whatever stood there at the end would be wrong for one of them. */
+static tn_status check_given_are_apart(const tn_context *context, const tn_run_request *request,
+                                       tn_error *err) {
+    const uint32_t count = context->bound->plan->output_count;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; request->outputs[i] != NULL && k < i; k++) {
+            TN_REQUIRE(
+                request->outputs[k] == NULL || !overlaps(request->outputs[i], request->outputs[k]),
+                err, TN_INVALID_ARGUMENT,
+                "the tensors to write outputs '%s' and '%s' into share memory",
+                context->session->outputs[k].name, context->session->outputs[i].name);
+        }
+    }
+    return TN_OK;
+}
+
 /* I/O blocks of all outputs of known size; a tensor given by the caller takes a block's place. */
 static tn_status set_outputs(tn_context *context, const tn_run_request *request, tn_error *err) {
     const tn_plan *plan = context->bound->plan;
+    TN_TRY(check_given_are_apart(context, request, err));
     for (uint32_t i = 0; i < plan->output_count; i++) {
         const tn_tensor *given = request->outputs[i];
         if (given != NULL) TN_TRY(check_given_output(context, i, given, err));

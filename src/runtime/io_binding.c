@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "memory/tree.h"
 #include "runtime/context_state.h"
 #include "tensor/tensor_record.h"
 
@@ -36,9 +37,10 @@ tn_status tn_io_binding_create(tn_session *session, tn_io_binding **out, tn_erro
                "a binding needs a session and a place for itself");
     *out = NULL;
     TN_TRY(tn_session_check_open(session, err));
+    const uint64_t refusals = tn_tree_refusal_number(session->plan_allocator);
     binding = tn_allocator_calloc(session->plan_allocator, 1, sizeof *binding);
-    TN_REQUIRE(binding != NULL, err, TN_OUT_OF_MEMORY, "a binding needs %zu bytes",
-               sizeof *binding);
+    TN_REQUIRE_GOTO(binding != NULL, cleanup, err, TN_OUT_OF_MEMORY, "a binding needs %zu bytes",
+                    sizeof *binding);
     binding->session = tn_session_retain(session);
     atomic_flag_clear(&binding->is_busy);
     binding->inputs = get_array(session, session->input_count, sizeof *binding->inputs);
@@ -54,7 +56,7 @@ tn_status tn_io_binding_create(tn_session *session, tn_io_binding **out, tn_erro
 
 cleanup:
     tn_io_binding_destroy(binding);
-    return status;
+    return tn_tree_explain(session->plan_allocator, refusals, status, err);
 }
 
 void tn_io_binding_destroy(tn_io_binding *binding) {

@@ -7,6 +7,7 @@
 
 #include "base/checked_size.h"
 #include "base/error.h"
+#include "memory/tree.h"
 #include "runtime/context_state.h"
 
 struct tn_plan_report {
@@ -208,6 +209,7 @@ tn_status tn_session_plan(tn_session *session, const tn_plan_shape *shapes, size
                "a plan needs a session and a place for itself");
     *out = NULL;
     tn_allocator *allocator = session->environment->allocator;
+    const uint64_t refusals = tn_tree_refusal_number(allocator);
     tn_bump scratch = {.allocator = allocator};
     tn_plan_input *inputs = tn_bump_array(&scratch, session->input_count + 1, sizeof *inputs);
     bool *fed = tn_bump_array(&scratch, session->input_count + 1, sizeof *fed);
@@ -226,7 +228,7 @@ cleanup:
     tn_plan_destroy(plan);
     tn_bump_deinit(&scratch);
     tn_plan_report_destroy(report);
-    return status;
+    return tn_tree_explain(allocator, refusals, status, err);
 }
 
 void tn_plan_report_destroy(tn_plan_report *report) {

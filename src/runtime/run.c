@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "memory/tree.h"
 #include "plan/op_def.h"
 #include "runtime/context_state.h"
 
@@ -46,8 +47,9 @@ static tn_status place_feeds(tn_context *context, const tn_feed *feeds, size_t f
     tn_session *session = context->session;
     memset(context->feeds, 0, session->input_count * sizeof *context->feeds);
     for (size_t i = 0; i < feed_count; i++) {
-        TN_REQUIRE(feeds[i].name != NULL && feeds[i].value != NULL, err, TN_INVALID_ARGUMENT,
-                   "feed %zu has no %s", i, feeds[i].name == NULL ? "name" : "value");
+        TN_REQUIRE(feeds[i].name != NULL, err, TN_INVALID_ARGUMENT, "feed %zu has no name", i);
+        TN_REQUIRE(feeds[i].value != NULL, err, TN_INVALID_ARGUMENT, "input '%s' is fed nothing",
+                   feeds[i].name);
         const size_t index = tn_session_find_input(session, feeds[i].name);
         TN_REQUIRE(index != SIZE_MAX, err, TN_INVALID_ARGUMENT, "the model has no input '%s'",
                    feeds[i].name);
@@ -101,6 +103,8 @@ static tn_status map_fill(const tn_session *session, output_map *map, const char
                    "room for %zu outputs, the model has %zu", count, session->output_count);
     }
     for (size_t i = 0; i < count; i++) {
+        TN_REQUIRE(names == NULL || names[i] != NULL, err, TN_INVALID_ARGUMENT,
+                   "wanted output %zu has no name", i);
         const size_t index = names == NULL ? i : tn_session_find_output(session, names[i]);
         TN_REQUIRE(index != SIZE_MAX, err, TN_INVALID_ARGUMENT, "the model has no output '%s'",
                    names[i]);
@@ -119,14 +123,12 @@ static void map_read(const tn_session *session, const output_map *map, const cha
     }
 }
 
-tn_status tn_session_run(tn_session *session, const tn_feed *feeds, size_t feed_count,
-                         const char *const *output_names, size_t output_count,
-                         tn_value **out_values, tn_error *err) {
+static tn_status run_once(tn_session *session, const tn_feed *feeds, size_t feed_count,
+                          const char *const *output_names, size_t output_count,
+                          tn_value **out_values, tn_error *err) {
     tn_status status = TN_OK;
     tn_context *context = NULL;
     output_map map;
-    TN_REQUIRE(session != NULL && (feeds != NULL || feed_count == 0) && out_values != NULL, err,
-               TN_INVALID_ARGUMENT, "a run needs a session, feeds and room for outputs");
     TN_TRY(tn_session_take_context(session, &context, err));
     context->copies = 0;
     status = map_create(session, &map, err);
@@ -145,10 +147,23 @@ tn_status tn_session_run(tn_session *session, const tn_feed *feeds, size_t feed_
     return status;
 }
 
+tn_status tn_session_run(tn_session *session, const tn_feed *feeds, size_t feed_count,
+                         const char *const *output_names, size_t output_count,
+                         tn_value **out_values, tn_error *err) {
+    TN_REQUIRE(session != NULL && (feeds != NULL || feed_count == 0) &&
+                   (out_values != NULL || output_count == 0),
+               err, TN_INVALID_ARGUMENT, "a run needs a session, feeds and room for outputs");
+    const uint64_t refusals = tn_tree_refusal_number(session->environment->allocator);
+    const tn_status status =
+        run_once(session, feeds, feed_count, output_names, output_count, out_values, err);
+    return tn_tree_explain(session->environment->allocator, refusals, status, err);
+}
+
 tn_status tn_context_create(tn_session *session, tn_context **out, tn_error *err) {
     TN_REQUIRE(session != NULL && out != NULL, err, TN_INVALID_ARGUMENT,
                "a context needs a session and a place for itself");
     *out = NULL;
+    const uint64_t refusals = tn_tree_refusal_number(session->environment->allocator);
     (void)pthread_mutex_lock(&session->mutex);
     tn_status status = TN_OK;
     if (session->is_closed) {
@@ -158,7 +173,7 @@ tn_status tn_context_create(tn_session *session, tn_context **out, tn_error *err
         if (status == TN_OK) session->context_count++;
     }
     (void)pthread_mutex_unlock(&session->mutex);
-    return status;
+    return tn_tree_explain(session->environment->allocator, refusals, status, err);
 }
 
 void tn_context_destroy(tn_context *context) {
@@ -223,13 +238,15 @@ tn_status tn_context_run(tn_context *context, tn_error *err) {
     /* acquire and release: what one run wrote is seen by the next one's thread */
     TN_REQUIRE(!atomic_flag_test_and_set_explicit(&context->is_busy, memory_order_acquire), err,
                TN_BUSY, "the context is running on another thread");
+    const tn_allocator *allocator = context->session->environment->allocator;
+    const uint64_t refusals = tn_tree_refusal_number(allocator);
     tn_status status = begin_own_run(context, err);
     if (status == TN_OK) {
         status = run_held(context, err);
         end_own_run(context);
     }
     atomic_flag_clear_explicit(&context->is_busy, memory_order_release);
-    return status;
+    return tn_tree_explain(allocator, refusals, status, err);
 }
 
 tn_status tn_context_get(tn_context *context, const char *name, tn_value **out, tn_error *err) {

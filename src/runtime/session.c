@@ -10,6 +10,7 @@
 #include "base/checked_size.h"
 #include "base/error.h"
 #include "kernels/registry.h"
+#include "memory/tree.h"
 #include "model/graph.h"
 #include "runtime/context_state.h"
 
@@ -193,18 +194,16 @@ tn_status tn_session_create(tn_environment *environment, tn_model *model,
     TN_REQUIRE(environment != NULL && model != NULL && out != NULL, err, TN_INVALID_ARGUMENT,
                "a session needs an environment, a model and a place for itself");
     *out = NULL;
+    const uint64_t refusals = tn_tree_refusal_number(environment->allocator);
     session = tn_allocator_calloc(environment->allocator, 1, sizeof *session);
-    TN_REQUIRE(session != NULL, err, TN_OUT_OF_MEMORY, "a session needs %zu bytes",
-               sizeof *session);
+    TN_REQUIRE_GOTO(session != NULL, cleanup, err, TN_OUT_OF_MEMORY, "a session needs %zu bytes",
+                    sizeof *session);
     tn_ref_count_init(&session->refs, 1);
     session->environment = tn_environment_retain(environment);
     session->model = tn_model_retain(model);
     (void)pthread_mutex_init(&session->mutex, NULL);
     (void)pthread_cond_init(&session->context_returned, NULL);
-    if (options != NULL) {
-        memcpy(&session->options, options,
-               tn_size_min(options->struct_size, sizeof session->options));
-    }
+    TN_TRY_GOTO(tn_options_copy(&session->options, sizeof session->options, options, err), cleanup);
     if (session->options.retention_window == 0) session->options.retention_window = 16;
     if (session->options.execution_arena != NULL) session->options.max_concurrent_runs = 1;
     TN_TRY_GOTO(check_options(&session->options, err), cleanup);
@@ -214,7 +213,7 @@ tn_status tn_session_create(tn_environment *environment, tn_model *model,
 
 cleanup:
     tn_session_release(session);
-    return status;
+    return tn_tree_explain(environment->allocator, refusals, status, err);
 }
 
 tn_session *tn_session_retain(tn_session *session) {

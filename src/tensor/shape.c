@@ -8,6 +8,9 @@
 #include "base/checked_size.h"
 #include "base/error.h"
 
+/* No machine has more. A shape that says so is wrong, and no matter of memory. */
+#define MAX_TENSOR_BYTES ((size_t)1 << 47)
+
 const char *tn_shape_print(const tn_shape *shape, char *text, size_t capacity_bytes) {
     size_t used = 0;
     text[0] = '\0';
@@ -36,7 +39,7 @@ static tn_status check_dims(const tn_shape *shape, bool *out_has_zero, tn_error 
 
 static tn_status overflow(const tn_shape *shape, const char *unit, tn_error *err) {
     char text[TN_SHAPE_TEXT_BYTES];
-    return tn_error_set(err, TN_OVERFLOW, "shape %s has more %s than a size can hold",
+    return tn_error_set(err, TN_OVERFLOW, "shape %s has more %s than any machine can hold",
                         tn_shape_print(shape, text, sizeof text), unit);
 }
 
@@ -63,11 +66,15 @@ tn_status tn_shape_size_bytes(const tn_shape *shape, tn_dtype dtype, size_t *out
 
     if (bits < 8) {
         const size_t per_byte = 8 / bits;
-        *out_bytes = len_elems / per_byte + (len_elems % per_byte != 0);
+        const size_t packed_bytes = len_elems / per_byte + (len_elems % per_byte != 0);
+        if (packed_bytes > MAX_TENSOR_BYTES) return overflow(shape, "bytes", err);
+        *out_bytes = packed_bytes;
         return TN_OK;
     }
     size_t size_bytes = 0;
-    if (!tn_size_mul(len_elems, bits / 8, &size_bytes)) return overflow(shape, "bytes", err);
+    if (!tn_size_mul(len_elems, bits / 8, &size_bytes) || size_bytes > MAX_TENSOR_BYTES) {
+        return overflow(shape, "bytes", err);
+    }
     *out_bytes = size_bytes;
     return TN_OK;
 }

@@ -7,6 +7,7 @@
 #include "base/checked_size.h"
 #include "base/error.h"
 #include "base/ref_count.h"
+#include "memory/tree.h"
 
 struct tn_tensor {
     tn_ref_count refs;
@@ -32,9 +33,13 @@ static tn_status create(tn_allocator *allocator, tn_dtype dtype, const tn_shape 
     TN_REQUIRE(shape->rank >= 0 && shape->rank <= TN_MAX_RANK, err, TN_INVALID_ARGUMENT,
                "rank %d is outside [0, %d]", (int)shape->rank, TN_MAX_RANK);
     TN_TRY(tn_shape_size_bytes(shape, dtype, &size_bytes, err));
+    const uint64_t refusals = tn_tree_refusal_number(allocator);
     tn_tensor *tensor = tn_allocator_malloc(allocator, sizeof *tensor);
-    TN_REQUIRE(tensor != NULL, err, TN_OUT_OF_MEMORY, "a tensor record needs %zu bytes",
-               sizeof *tensor);
+    if (tensor == NULL) {
+        const tn_status status =
+            tn_error_set(err, TN_OUT_OF_MEMORY, "a tensor record needs %zu bytes", sizeof *tensor);
+        return tn_tree_explain(allocator, refusals, status, err);
+    }
     memset(tensor, 0, sizeof *tensor);
     tn_ref_count_init(&tensor->refs, 1);
     tensor->allocator = tn_allocator_retain(allocator);
@@ -49,8 +54,10 @@ static tn_status create(tn_allocator *allocator, tn_dtype dtype, const tn_shape 
 /* Dense strides are dropped, so that one test tells whether a copy is needed. */
 static bool strides_are_dense(const tn_shape *shape, const int64_t *strides, size_t item_bytes) {
     int64_t expected = (int64_t)item_bytes;
+    for (int32_t i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] == 0) return true; /* and then the other dims may be any */
+    }
     for (int32_t i = shape->rank; i-- > 0;) {
-        if (shape->dims[i] == 0) return true;
         if (shape->dims[i] != 1 && strides[i] != expected) return false;
         expected *= shape->dims[i];
     }
@@ -86,6 +93,8 @@ tn_status tn_tensor_create(tn_allocator *allocator, tn_dtype dtype, const tn_sha
                            tn_tensor **out, tn_error *err) {
     tn_status status = TN_OK;
     tn_tensor *tensor = NULL;
+    TN_REQUIRE(allocator != NULL && shape != NULL && out != NULL, err, TN_INVALID_ARGUMENT,
+               "a tensor needs an allocator, a shape and a place for the result");
     *out = NULL;
     TN_REQUIRE(dtype != TN_DTYPE_STRING, err, TN_INVALID_ARGUMENT,
                "strings have no buffer of their own; wrap an array of tn_string");

@@ -1,4 +1,4 @@
-"""Finds the tool that loads models for these tests."""
+"""Finds the tools that load models for these tests."""
 
 import os
 import pathlib
@@ -8,11 +8,20 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="session")
-def probe():
-    named = os.environ.get("TENURE_MODEL_PROBE")
-    found = [pathlib.Path(named)] if named else ROOT.glob("build/*/tests/model_probe")
+def find_tool(name, variable):
+    named = os.environ.get(variable)
+    found = [pathlib.Path(named)] if named else ROOT.glob(f"build/*/tests/{name}")
     newest = sorted((p for p in found if p.exists()), key=lambda p: p.stat().st_mtime)
     if not newest:
-        pytest.fail("model_probe is not built (TENURE_MODEL_PROBE names it when it lies elsewhere)")
+        pytest.fail(f"{name} is not built ({variable} names it when it lies elsewhere)")
     return newest[-1]
+
+
+@pytest.fixture(scope="session")
+def probe():
+    return find_tool("model_probe", "TENURE_MODEL_PROBE")
+
+
+@pytest.fixture(scope="session")
+def session_probe():
+    return find_tool("session_probe", "TENURE_SESSION_PROBE")

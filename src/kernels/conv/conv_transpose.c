@@ -111,6 +111,27 @@ static tn_status resolve(const transpose_params *p, const tn_shape *x, const tn_
     return TN_OK;
 }
 
+/* What kernels rely on: the window is that of the weights, and every channel has its bias. */
+static tn_status check_operands(const transpose_params *p, const tn_shape *w, const tn_fact *bias,
+                                tn_error *err) {
+    for (int32_t i = 2; i < w->rank && i - 2 < p->window.kernel_count; i++) {
+        TN_REQUIRE(w->dims[i] < 0 || p->window.kernel[i - 2] == w->dims[i], err, TN_INVALID_MODEL,
+                   "kernel_shape says %lld where the weights have %lld",
+                   (long long)p->window.kernel[i - 2], (long long)w->dims[i]);
+    }
+    if (bias == NULL || bias->shape.rank < 0) return TN_OK;
+    int64_t channels = -1;
+    if (w->dims[1] >= 0) {
+        TN_REQUIRE(tn_i64_mul(w->dims[1], p->group, &channels), err, TN_OVERFLOW,
+                   "%lld x %lld output channels", (long long)w->dims[1], (long long)p->group);
+    }
+    TN_REQUIRE(bias->shape.rank == 1 &&
+                   (bias->shape.dims[0] < 0 || channels < 0 || bias->shape.dims[0] == channels),
+               err, TN_INVALID_ARGUMENT, "the bias has rank %d and %lld elements, expected %lld",
+               (int)bias->shape.rank, (long long)bias->shape.dims[0], (long long)channels);
+    return TN_OK;
+}
+
 static tn_status infer(const tn_node_facts *node, tn_error *err) {
     const transpose_params *p = node->params;
     const tn_fact *x = tn_node_input(node, 0);
@@ -131,6 +152,7 @@ static tn_status infer(const tn_node_facts *node, tn_error *err) {
     TN_REQUIRE(channels < 0 || channels % p->group == 0, err, TN_INVALID_ARGUMENT,
                "%lld channels do not divide into %lld groups", (long long)channels,
                (long long)p->group);
+    TN_TRY(check_operands(p, &w->shape, tn_node_input(node, 2), err));
     for (int32_t i = 2; i < w->shape.rank; i++) {
         if (w->shape.dims[i] < 0 && p->window.kernel_count == 0) return TN_OK;
     }

@@ -116,38 +116,38 @@ static int64_t flat_index(const pool_record *r, size_t plane, int64_t offset) {
 
 #define SAME(x) (x)
 
-#define DEFINE_MAX(name, element, key, load, least)                                         \
-    static void max_##name(const pool_record *r, const void *x_base, void *y_base,          \
-                           int64_t *indices, size_t plane) {                                \
-        const element *x = (const element *)x_base + plane * r->in_spatial;                 \
-        const size_t row_elems = (size_t)r->window.out[r->window.count - 1];                \
-        for (size_t row = 0; row * row_elems < r->out_spatial; row++) {                     \
-            element *y = (element *)y_base + plane * r->out_spatial + row * row_elems;      \
-            int64_t *at =                                                                   \
-                indices + (indices == NULL ? 0 : plane * r->out_spatial + row * row_elems); \
-            for (size_t i = 0; i < row_elems; i++) y[i] = (least);                          \
-            for (size_t i = 0; indices != NULL && i < row_elems; i++) at[i] = -1;           \
-            for (size_t e = 0; e < r->window_elems; e++) {                                  \
-                const tn_window_line line = tn_window_line_of(&r->taps, row, e);            \
-                const element *source = x + line.base + line.start;                         \
-                if (indices == NULL) {                                                      \
-                    for (int64_t i = line.low; i < line.high; i++) {                        \
-                        const key v = load(source[i * line.stride]);                        \
-                        y[i] = v > load(y[i]) || v != v ? source[i * line.stride] : y[i];   \
-                    }                                                                       \
-                    continue;                                                               \
-                }                                                                           \
-                for (int64_t i = line.low; i < line.high; i++) {                            \
-                    const key v = load(source[i * line.stride]);                            \
-                    if (at[i] >= 0 && !(v > load(y[i]) || v != v)) continue;                \
-                    y[i] = source[i * line.stride];                                         \
-                    at[i] = line.base + line.start + i * line.stride;                       \
-                }                                                                           \
-            }                                                                               \
-            for (size_t i = 0; indices != NULL && i < row_elems; i++) {                     \
-                at[i] = flat_index(r, plane, at[i] < 0 ? 0 : at[i]);                        \
-            }                                                                               \
-        }                                                                                   \
+#define DEFINE_MAX(name, element, key, load, least)                                          \
+    static void max_##name(const pool_record *r, const void *x_base, void *y_base,           \
+                           int64_t *indices, size_t plane) {                                 \
+        const element *x = (const element *)x_base + plane * r->in_spatial;                  \
+        const size_t row_elems = (size_t)r->window.out[r->window.count - 1];                 \
+        for (size_t row = 0; row * row_elems < r->out_spatial; row++) {                      \
+            element *y = (element *)y_base + plane * r->out_spatial + row * row_elems;       \
+            int64_t *at =                                                                    \
+                indices == NULL ? NULL : indices + plane * r->out_spatial + row * row_elems; \
+            for (size_t i = 0; i < row_elems; i++) y[i] = (least);                           \
+            for (size_t i = 0; indices != NULL && i < row_elems; i++) at[i] = -1;            \
+            for (size_t e = 0; e < r->window_elems; e++) {                                   \
+                const tn_window_line line = tn_window_line_of(&r->taps, row, e);             \
+                const element *source = x + line.base + line.start;                          \
+                if (indices == NULL) {                                                       \
+                    for (int64_t i = line.low; i < line.high; i++) {                         \
+                        const key v = load(source[i * line.stride]);                         \
+                        y[i] = v > load(y[i]) || v != v ? source[i * line.stride] : y[i];    \
+                    }                                                                        \
+                    continue;                                                                \
+                }                                                                            \
+                for (int64_t i = line.low; i < line.high; i++) {                             \
+                    const key v = load(source[i * line.stride]);                             \
+                    if (at[i] >= 0 && !(v > load(y[i]) || v != v)) continue;                 \
+                    y[i] = source[i * line.stride];                                          \
+                    at[i] = line.base + line.start + i * line.stride;                        \
+                }                                                                            \
+            }                                                                                \
+            for (size_t i = 0; indices != NULL && i < row_elems; i++) {                      \
+                at[i] = flat_index(r, plane, at[i] < 0 ? 0 : at[i]);                         \
+            }                                                                                \
+        }                                                                                    \
     }
 DEFINE_MAX(f32, float, float, SAME, -INFINITY)
 DEFINE_MAX(f64, double, double, SAME, (double)-INFINITY)

@@ -31,6 +31,14 @@ enum { REDUCE_LANES = 32, REDUCE_SHORT = 128, REDUCE_SHORT_LANES = 8 };
 #define MEAN_F(a, n) ((a) / (n))
 #define MEAN_S(a, n) ((n) == 0 ? 0 : (a) / (n))
 #define MEAN_U(a, n) MEAN_S(a, n)
+/* Integers have no infinity and no NaN: where a logarithm or a root has none either, they give 0.
+ */
+#define LOG_F(a) log((double)(a))
+#define LOG_S(a) ((a) > 0 ? log((double)(a)) : 0)
+#define LOG_U(a) LOG_S(a)
+#define ROOT_F(a) sqrt((double)(a))
+#define ROOT_S(a) ((a) > 0 ? sqrt((double)(a)) : 0)
+#define ROOT_U(a) ROOT_S(a)
 
 /* What each kind starts from, does with an element, does with another accumulator, gives at last.
  */
@@ -53,11 +61,11 @@ enum { REDUCE_LANES = 32, REDUCE_SHORT = 128, REDUCE_SHORT_LANES = 8 };
 #define START_L2(least, greatest) 0
 #define ADD_L2 ADD_SumSquare
 #define MERGE_L2 MERGE_Sum
-#define FINISH_L2(a, n, acc, class) ((acc)sqrt((double)(a)))
+#define FINISH_L2(a, n, acc, class) ((acc)ROOT_##class(a))
 #define START_LogSum(least, greatest) 0
 #define ADD_LogSum ADD_Sum
 #define MERGE_LogSum MERGE_Sum
-#define FINISH_LogSum(a, n, acc, class) ((acc)log((double)(a)))
+#define FINISH_LogSum(a, n, acc, class) ((acc)LOG_##class(a))
 #define START_Prod(least, greatest) 1
 #define ADD_Prod(a, x, acc, wrap, class) ((acc)((wrap)(a) * (wrap)(x)))
 #define MERGE_Prod ADD_Prod
