@@ -6,7 +6,6 @@
 #include "base/checked_size.h"
 
 #define MAX_WINDOW_VALUE ((int64_t)1 << 31)
-#define MAX_WINDOW_ELEMS ((int64_t)1 << 31) /* padding could make room for any window */
 
 static tn_status check_list(const tn_check_context *ctx, const char *name, int64_t least,
                             int64_t *values, size_t capacity, uint8_t *out_count) {
@@ -135,7 +134,6 @@ tn_status tn_window_resolve(const tn_window_params *params, const int64_t *in,
                "attribute pads has %d numbers, the input has %d spatial axes",
                (int)params->pad_count, (int)count);
     out->count = count;
-    int64_t window_elems = 1;
     for (int32_t i = 0; i < count; i++) {
         out->in[i] = in[i];
         out->kernel[i] = params->kernel_count > 0 ? params->kernel[i] : kernel[i];
@@ -148,9 +146,6 @@ tn_status tn_window_resolve(const tn_window_params *params, const int64_t *in,
         TN_REQUIRE(out->kernel[i] >= 1 && out->kernel[i] < MAX_WINDOW_VALUE, err,
                    TN_INVALID_ARGUMENT, "axis %d: a window of %lld", (int)i,
                    (long long)out->kernel[i]);
-        window_elems *= out->kernel[i];
-        TN_REQUIRE(window_elems <= MAX_WINDOW_ELEMS, err, TN_INVALID_ARGUMENT,
-                   "a window of more than %lld elements", (long long)MAX_WINDOW_ELEMS);
         TN_TRY(resolve_axis(params, out, i, err));
     }
     return TN_OK;
