@@ -6,7 +6,7 @@
 #include "base/checked_size.h"
 
 #define MAX_WINDOW_VALUE ((int64_t)1 << 31)
-#define MAX_WINDOW_ELEMS ((int64_t)1 << 31) /* padding could make room for any window */
+#define MAX_WINDOW_ELEMS ((int64_t)1 << 24) /* padding makes room for any window; time is not */
 
 static tn_status check_list(const tn_check_context *ctx, const char *name, int64_t least,
                             int64_t *values, size_t capacity, uint8_t *out_count) {
