@@ -1,20 +1,22 @@
 /* Reorder: a value from plain to blocked layout or back. Plans insert it at the borders of chains
  * that run in blocks; no model holds it.
  *
- * A tile is a run of pixels of some channel blocks, moved through squares of one block by one block
- * so that both sides are read and written in short contiguous runs. */
+ * A tile is a run of pixels of some channel blocks, moved in squares of channels by pixels so that
+ * both sides are read and written in short contiguous runs. */
 #include <string.h>
 
 #include "base/checked_size.h"
+#include "kernels/common/transpose.h"
 #include "plan/op_def.h"
 
-enum { TILE_ELEMS = 16 * 1024, MAX_BLOCK = 16 };
+enum { TILE_ELEMS = 16 * 1024, MAX_BLOCK = 16, SQUARE = 8 };
 
 typedef struct reorder_record {
     size_t block, channels, blocks, spatial, planes; /* planes: batch x blocks */
     size_t band, bands;                              /* pixels of a unit */
     size_t units_per_tile;
     bool to_blocks;
+    tn_transpose_fn transpose;
 } reorder_record;
 
 static size_t blocks_of(size_t count, size_t block) {
@@ -38,29 +40,40 @@ static size_t tile_count(const reorder_record *r) {
     return blocks_of(r->planes * r->bands, r->units_per_tile);
 }
 
-/* Pixels [first, end) of one block from `lanes` plain channels; the other lanes become zeros. */
+/* Pixels [first, end) of one block from `lanes` plain channels; the other lanes become zeros. Whole
+ * squares of channels and pixels go through the transpose, the rest one by one. */
 static void to_block(const reorder_record *r, const float *plain, size_t lanes, size_t first,
                      size_t end, float *blocked) {
-    float square[MAX_BLOCK * MAX_BLOCK];
-    memset(square, 0, sizeof square);
-    for (size_t pixel = first; pixel < end; pixel += r->block) {
-        const size_t count = tn_size_min(r->block, end - pixel);
-        for (size_t lane = 0; lane < lanes; lane++) {
-            const float *from = plain + lane * r->spatial + pixel;
-            for (size_t i = 0; i < count; i++) square[i * r->block + lane] = from[i];
+    for (size_t lane = 0; lane < r->block; lane += SQUARE) {
+        const size_t count = lane < lanes ? tn_size_min(lanes - lane, SQUARE) : 0;
+        const float *from = plain + lane * r->spatial;
+        float *to = blocked + lane;
+        size_t pixel = first;
+        for (; count == SQUARE && pixel + SQUARE <= end; pixel += SQUARE) {
+            r->transpose(from + pixel, r->spatial, to + pixel * r->block, r->block);
         }
-        memcpy(blocked + pixel * r->block, square, count * r->block * sizeof *square);
+        for (; pixel < end; pixel++) {
+            for (size_t i = 0; i < SQUARE; i++) {
+                to[pixel * r->block + i] = i < count ? from[i * r->spatial + pixel] : 0.0F;
+            }
+        }
     }
 }
 
 static void from_block(const reorder_record *r, const float *blocked, size_t lanes, size_t first,
                        size_t end, float *plain) {
-    for (size_t pixel = first; pixel < end; pixel += r->block) {
-        const size_t count = tn_size_min(r->block, end - pixel);
-        const float *from = blocked + pixel * r->block;
-        for (size_t lane = 0; lane < lanes; lane++) {
-            float *to = plain + lane * r->spatial + pixel;
-            for (size_t i = 0; i < count; i++) to[i] = from[i * r->block + lane];
+    for (size_t lane = 0; lane < lanes; lane += SQUARE) {
+        const size_t count = tn_size_min(lanes - lane, SQUARE);
+        const float *from = blocked + lane;
+        float *to = plain + lane * r->spatial;
+        size_t pixel = first;
+        for (; count == SQUARE && pixel + SQUARE <= end; pixel += SQUARE) {
+            r->transpose(from + pixel * r->block, r->block, to + pixel, r->spatial);
+        }
+        for (; pixel < end; pixel++) {
+            for (size_t i = 0; i < count; i++) {
+                to[i * r->spatial + pixel] = from[pixel * r->block + i];
+            }
         }
     }
 }
@@ -112,7 +125,9 @@ static tn_status variants(const tn_variant_query *query, tn_variant *out, uint32
                           tn_error *err) {
     (void)err;
     *out_count = 0;
-    if (query->preferred_block == 0 || query->preferred_block > MAX_BLOCK) return TN_OK;
+    if (query->preferred_block == 0 || query->preferred_block > MAX_BLOCK ||
+        query->preferred_block % SQUARE != 0)
+        return TN_OK;
     out[(*out_count)++] = variant_of(query, true);
     out[(*out_count)++] = variant_of(query, false);
     return TN_OK;
@@ -131,6 +146,7 @@ static tn_status bind(const tn_bind_context *ctx, void *record) {
     const size_t block =
         to_blocks ? ctx->variant->output_layout.block : ctx->variant->input_layout.block;
     describe(&tn_node_input(ctx->node, 0)->shape, block, to_blocks, record);
+    ((reorder_record *)record)->transpose = tn_transpose_8x8_best(ctx->cpu);
     return TN_OK;
 }
 

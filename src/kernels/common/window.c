@@ -200,6 +200,22 @@ tn_status tn_window_sizes(const tn_window *window, size_t *out_in, size_t *out_o
     return TN_OK;
 }
 
+tn_status tn_window_trim(tn_window *w, tn_error *err) {
+    for (int32_t i = 0; i < w->count; i++) {
+        const int64_t reach = w->pad_begin[i] - (w->out[i] - 1) * w->stride[i];
+        const int64_t first = reach > 0 ? (reach + w->dilation[i] - 1) / w->dilation[i] : 0;
+        const int64_t last =
+            tn_i64_min((w->in[i] - 1 + w->pad_begin[i]) / w->dilation[i], w->kernel[i] - 1);
+        const bool sees_input = w->in[i] > 0 && first <= last;
+        w->pad_begin[i] -= sees_input ? first * w->dilation[i] : 0;
+        w->kernel[i] = sees_input ? last - first + 1 : 1;
+        TN_REQUIRE(w->kernel[i] <= 4 * w->in[i] + 1024, err, TN_UNSUPPORTED,
+                   "axis %d: a window of %lld over an input of %lld", (int)i,
+                   (long long)w->kernel[i], (long long)w->in[i]);
+    }
+    return TN_OK;
+}
+
 tn_window_line tn_window_line_of(const tn_window *w, size_t row, size_t element) {
     const int32_t last = w->count - 1;
     tn_window_line line = {.stride = w->stride[last]};

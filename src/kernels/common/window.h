@@ -61,6 +61,11 @@ tn_status tn_window_resolve_whole(const int64_t *in, int32_t count, tn_window *o
 tn_status tn_window_sizes(const tn_window *window, size_t *out_in, size_t *out_out,
                           size_t *out_kernel, tn_error *err);
 
+/* Drops the window elements at either end that see nothing but padding from every output: maxima
+ * and sums stay, and walking the window costs no more than the input it meets.
+ * Errors: TN_UNSUPPORTED for a window that is still far longer than its input. */
+tn_status tn_window_trim(tn_window *window, tn_error *err);
+
 /* What one window element sees of one output row (last axis): elements base + start + i * stride
  * of the plane for output i in [low, high); empty where an outer axis lies in the padding. */
 typedef struct tn_window_line {

@@ -10,7 +10,12 @@
 #include "kernels/common/half.h"
 #include "kernels/conv/conv_parts.h"
 
-enum { MAX_TILE_PANELS = 8, TILE_MACS = 400 * 1000, ROWS_SCRATCH_FLOATS = 16 * 1024 };
+enum {
+    MAX_TILE_PANELS = 8,
+    TILE_MACS = 400 * 1000,
+    ROWS_SCRATCH_FLOATS = 16 * 1024,
+    MAX_ROWS_SCRATCH_FLOATS = 2 * 1024 * 1024
+};
 
 static tn_status check(const tn_check_context *ctx, void *params) {
     tn_conv_params *p = params;
@@ -138,7 +143,13 @@ static void describe_rows(tn_conv_record *r) {
     const size_t lanes = r->kernels->plain_lanes;
     r->phase_width = ((size_t)w.out_w + lanes - 1) / lanes * lanes +
                      (size_t)((w.taps_w - 1) * w.dilation_w / w.stride_w);
-    const size_t row_floats = r->phase_width * (size_t)w.stride_w;
+    size_t row_floats = 0;
+    size_t least_floats = 0;
+    if (!tn_size_mul(r->phase_width, (size_t)w.stride_w, &row_floats) ||
+        !tn_size_mul(row_floats, rows_seen(&w, 1), &least_floats) ||
+        least_floats > MAX_ROWS_SCRATCH_FLOATS) {
+        return; /* band_rows stays 0: lines are done without a copy */
+    }
     const size_t most = tn_size_max(ROWS_SCRATCH_FLOATS / row_floats, rows_seen(&w, 1));
     r->band_rows = (most - rows_seen(&w, 1)) / (size_t)w.stride_h + 1;
     r->band_rows = tn_size_min(r->band_rows, (size_t)w.out_h);
@@ -567,7 +578,7 @@ static void list_plain(const tn_conv_record *r, tn_variant *out, uint32_t *count
         out[(*count)++] = reference_variant(r, macs);
         return;
     }
-    if (has_padded_rows(r)) out[(*count)++] = rows_variant(r, macs);
+    if (r->band_rows > 0) out[(*count)++] = rows_variant(r, macs);
     out[(*count)++] = is_depthwise(r) ? lines_variant(r, macs) : gemm_variant(r, macs);
 }
 

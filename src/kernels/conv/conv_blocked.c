@@ -100,24 +100,28 @@ static void split_gather(tn_conv_blocked *b) {
     b->scratch_floats = pixel_floats * b->strip_pixels;
 }
 
+/* Sizes the padded copy of one input block under `rows` output rows; false when it is too large. */
+static bool measure_copy(tn_conv_blocked *b, size_t rows, size_t *out_floats) {
+    b->copy_rows = (rows - 1) * (size_t)b->stride_h + (size_t)((b->taps_h - 1) * b->dilation_h) + 1;
+    b->copy_width = ((size_t)b->out_w - 1) * (size_t)b->stride_w +
+                    (size_t)((b->taps_w - 1) * b->dilation_w) + 1;
+    return tn_size_mul(b->copy_rows, b->copy_width, out_floats) &&
+           tn_size_mul(*out_floats, b->lanes, out_floats) && *out_floats <= MAX_COPY_FLOATS;
+}
+
 /* Rows of a band, and how much of its input is copied at once. */
 static void split_copy(tn_conv_blocked *b) {
     const size_t out_w = (size_t)b->out_w;
-    const size_t rows = tn_size_min(blocks_of(b->band_pixels, out_w), (size_t)b->out_h);
-    const size_t bands = blocks_of((size_t)b->out_h, rows);
-    const size_t band_rows = blocks_of((size_t)b->out_h, bands);
+    size_t rows = tn_size_min(blocks_of(b->band_pixels, out_w), (size_t)b->out_h);
     size_t block_floats = 0;
-    b->copy_rows =
-        (band_rows - 1) * (size_t)b->stride_h + (size_t)((b->taps_h - 1) * b->dilation_h) + 1;
-    b->copy_width =
-        (out_w - 1) * (size_t)b->stride_w + (size_t)((b->taps_w - 1) * b->dilation_w) + 1;
-    if (!tn_size_mul(b->copy_rows, b->copy_width, &block_floats) ||
-        !tn_size_mul(block_floats, b->lanes, &block_floats) || block_floats > MAX_COPY_FLOATS) {
+    while (rows > 1 && !measure_copy(b, rows, &block_floats)) rows /= 2;
+    b->bands = blocks_of((size_t)b->out_h, rows);
+    const size_t band_rows = blocks_of((size_t)b->out_h, b->bands);
+    if (!measure_copy(b, band_rows, &block_floats)) {
         split_gather(b);
         return;
     }
     b->band_pixels = band_rows * out_w;
-    b->bands = bands;
     b->copy_blocks = tn_size_max(tn_size_min(COPY_FLOATS / block_floats, b->in_blocks), 1);
     b->scratch_floats = block_floats * b->copy_blocks;
 }

@@ -83,6 +83,21 @@ static void conv_blocked_long_row_agrees_with_plain(void **state) {
     check(&w);
 }
 
+/* So little work a pixel that a task would take more rows than are copied at once. */
+static void conv_blocked_large_image_of_few_channels_agrees_with_plain(void **state) {
+    const wide_case w = {.channels = 5,
+                         .height = 220,
+                         .width = 230,
+                         .out_channels = 8,
+                         .group = 1,
+                         .kernel = {1, 1},
+                         .strides = {1, 1},
+                         .dilations = {1, 1},
+                         .pads = {1, 2, 0, 1}};
+    (void)state;
+    check(&w);
+}
+
 static void conv_blocked_far_reaching_window_agrees_with_plain(void **state) {
     const wide_case w = {.channels = 32,
                          .height = 7,
@@ -115,55 +130,72 @@ static void conv_stem_long_rows_agree_with_plain(void **state) {
 
 /* The window reaches 2^31 elements in both directions and meets the image in its last element
  * alone: scratch for everything in between would not fit in any memory. */
-static void conv_blocked_window_of_two_gig_needs_little_memory(void **state) {
-    enum { CHANNELS = 16 };
+static void check_two_gig(int64_t channels, int64_t group) {
+    enum { MOST = 16 };
     const int64_t reach = INT32_MAX;
-    const wide_case w = {.channels = CHANNELS,
+    const int64_t in_channels = channels / group;
+    const wide_case w = {.channels = channels,
                          .height = 1,
                          .width = 1,
-                         .out_channels = CHANNELS,
-                         .group = 1,
+                         .out_channels = channels,
+                         .group = group,
                          .kernel = {2, 2},
                          .strides = {1, 1},
                          .dilations = {reach, reach},
                          .pads = {reach, reach, 0, 0}};
     const tn_session_options options = {.struct_size = sizeof options,
                                         .memory_limit_bytes = 2u << 20};
-    float weights[CHANNELS * CHANNELS * 4];
-    float x[2 * CHANNELS];
-    float expected[2 * CHANNELS] = {0};
+    const size_t weight_count = (size_t)(channels * in_channels * 4);
+    const size_t count = (size_t)(2 * channels);
+    float weights[MOST * MOST * 4];
+    float x[2 * MOST];
+    float expected[2 * MOST] = {0};
     onnx_model m;
     session_fixture f;
     tn_value *y = NULL;
-    (void)state;
-    fill_floats(weights, TN_COUNTOF(weights), 5);
-    fill_floats(x, TN_COUNTOF(x), 9);
-    for (int i = 0; i < 2 * CHANNELS * CHANNELS; i++) {
-        const int image = i / (CHANNELS * CHANNELS);
-        const int out = i / CHANNELS % CHANNELS;
-        const int in = i % CHANNELS;
-        expected[image * CHANNELS + out] +=
-            weights[(out * CHANNELS + in) * 4 + 3] * x[image * CHANNELS + in];
+    assert_true(channels <= MOST);
+    fill_floats(weights, weight_count, 5);
+    fill_floats(x, count, 9);
+    for (int64_t i = 0; i < 2 * channels * in_channels; i++) {
+        const int64_t row = i / in_channels; /* image and output channel */
+        const int64_t out = row % channels;
+        const int64_t in = out / in_channels * in_channels + i % in_channels;
+        expected[row] += weights[(out * in_channels + i % in_channels) * 4 + 3] *
+                         x[row / channels * channels + in];
     }
     build(&m, &w);
     fixture_open(&f, &m, &options);
-    tn_value *input = fixture_tensor(&f, TN_DTYPE_F32, 4, (const int64_t[]){2, CHANNELS, 1, 1}, x);
+    tn_value *input = fixture_tensor(&f, TN_DTYPE_F32, 4, (const int64_t[]){2, channels, 1, 1}, x);
 
     fixture_run(&f, input, 1, &y);
 
-    assert_int_equal(tn_tensor_size_bytes(y), sizeof expected);
-    assert_floats(floats_of(y), expected, TN_COUNTOF(expected), 1e-5);
+    assert_int_equal(tn_tensor_size_bytes(y), count * sizeof *expected);
+    assert_floats(floats_of(y), expected, count, 1e-5);
     tn_tensor_release(y);
     tn_tensor_release(input);
     fixture_close(&f);
 }
 
+static void conv_window_of_two_gig_needs_little_memory(void **state) {
+    (void)state;
+    check_two_gig(16, 1); /* blocked */
+    check_two_gig(2, 1);  /* plain: too few output channels for a block */
+}
+
+static void depthwise_window_of_two_gig_needs_little_memory(void **state) {
+    (void)state;
+    check_two_gig(16, 16); /* blocked */
+    check_two_gig(3, 3);   /* plain */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conv_blocked_long_row_agrees_with_plain),
+        cmocka_unit_test(conv_blocked_large_image_of_few_channels_agrees_with_plain),
         cmocka_unit_test(conv_blocked_far_reaching_window_agrees_with_plain),
         cmocka_unit_test(conv_stem_long_rows_agree_with_plain),
-        cmocka_unit_test(conv_blocked_window_of_two_gig_needs_little_memory),
+        cmocka_unit_test(conv_window_of_two_gig_needs_little_memory),
+        cmocka_unit_test(depthwise_window_of_two_gig_needs_little_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static inline vf vf_log(vf x) {
     const vm is_tiny = vm_lt(x, vf_set(0x1p-126F));
     const vf normal = vf_select(is_tiny, x * vf_set(0x1p23F), x);
     const vi e = (vi)((vu)normal - (vu)vi_set(0x3f3504f3)) >> 23; /* may wrap below zero */
-    const vf m = (vf)((vi)normal - (vi)((vu)e << 23));
+    const vf m = (vf)((vu)normal - ((vu)e << 23));
     /* e as a float: in the low bits of a number of known exponent */
     vf scale = (vf)(e + (vi)vf_set(VF_ROUND_MAGIC)) - vf_set(VF_ROUND_MAGIC);
     scale = scale - vf_select(is_tiny, vf_set(23.0F), vf_set(0.0F));

@@ -155,6 +155,7 @@ static tn_status describe(const tn_node_facts *node, lp_record *r, tn_error *err
     const tn_fact *x = tn_node_input(node, 0);
     memset(r, 0, sizeof *r);
     TN_TRY(resolve(p, &x->shape, &r->window, err));
+    TN_TRY(tn_window_trim(&r->window, err));
     r->fn = x->dtype < TN_DTYPE_COUNT ? row_fns[x->dtype] : NULL;
     TN_REQUIRE(r->fn != NULL, err, TN_UNSUPPORTED, "%s of %s", node->op->name,
                tn_dtype_name(x->dtype));

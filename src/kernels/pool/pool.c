@@ -27,6 +27,7 @@ typedef void (*plane_fn)(const pool_record *r, const void *x, void *y, int64_t *
 
 struct pool_record {
     tn_window window;
+    tn_window taps; /* the same without elements that see only padding */
     plane_fn fn;
     size_t planes, in_spatial, out_spatial, window_elems;
     size_t tile_planes;
@@ -127,7 +128,7 @@ static int64_t flat_index(const pool_record *r, size_t plane, int64_t offset) {
             for (size_t i = 0; i < row_elems; i++) y[i] = (least);                           \
             for (size_t i = 0; indices != NULL && i < row_elems; i++) at[i] = -1;            \
             for (size_t e = 0; e < r->window_elems; e++) {                                   \
-                const tn_window_line line = tn_window_line_of(&r->window, row, e);           \
+                const tn_window_line line = tn_window_line_of(&r->taps, row, e);             \
                 const element *source = x + line.base + line.start;                          \
                 if (indices == NULL) {                                                       \
                     for (int64_t i = line.low; i < line.high; i++) {                         \
@@ -155,17 +156,19 @@ DEFINE_MAX(bf16, uint16_t, float, tn_f32_from_bf16, 0xff80)
 DEFINE_MAX(i8, int8_t, int8_t, SAME, INT8_MIN)
 DEFINE_MAX(u8, uint8_t, uint8_t, SAME, 0)
 
+/* Window elements that lie less than `distance` behind the first one. */
+static int64_t taps_below(const tn_window *w, int32_t axis, int64_t distance) {
+    if (distance <= 0) return 0;
+    return tn_i64_min((distance - 1) / w->dilation[axis] + 1, w->kernel[axis]);
+}
+
 /* Window elements along one axis that count for output `place`: those inside the input, or inside
  * the input and its declared padding. */
 static int64_t axis_count(const tn_window *w, int32_t axis, int64_t place, bool includes_pad) {
     const int64_t low = includes_pad ? -w->pad_begin[axis] : 0;
     const int64_t high = w->in[axis] + (includes_pad ? w->pad_end[axis] : 0);
-    int64_t count = 0;
-    for (int64_t k = 0; k < w->kernel[axis]; k++) {
-        const int64_t in = place * w->stride[axis] - w->pad_begin[axis] + k * w->dilation[axis];
-        count += in >= low && in < high;
-    }
-    return count;
+    const int64_t start = place * w->stride[axis] - w->pad_begin[axis];
+    return taps_below(w, axis, high - start) - taps_below(w, axis, low - start);
 }
 
 static int64_t outer_count(const pool_record *r, size_t row) {
@@ -194,7 +197,7 @@ enum { STRIP = 64 };
                 const int64_t end = tn_i64_min(strip + STRIP, w->out[last]);                      \
                 sum_type sums[STRIP] = {0};                                                       \
                 for (size_t e = 0; e < r->window_elems; e++) {                                    \
-                    const tn_window_line line = tn_window_line_of(w, row, e);                     \
+                    const tn_window_line line = tn_window_line_of(&r->taps, row, e);              \
                     const element *source = x + line.base + line.start;                           \
                     const int64_t high = tn_i64_min(line.high, end);                              \
                     for (int64_t i = tn_i64_max(line.low, strip); i < high; i++) {                \
@@ -248,13 +251,15 @@ static tn_status describe(const tn_node_facts *node, const plane_fn *fns, pool_r
     const tn_fact *x = tn_node_input(node, 0);
     memset(r, 0, sizeof *r);
     TN_TRY(resolve(p, &x->shape, &r->window, err));
+    r->taps = r->window;
+    TN_TRY(tn_window_trim(&r->taps, err));
     r->fn = x->dtype < TN_DTYPE_COUNT ? fns[x->dtype] : NULL;
     TN_REQUIRE(r->fn != NULL, err, TN_UNSUPPORTED, "%s of %s", node->op->name,
                tn_dtype_name(x->dtype));
     r->planes = (size_t)x->shape.dims[0] * (size_t)x->shape.dims[1];
     r->in_spatial = product(r->window.in, r->window.count);
     r->out_spatial = product(r->window.out, r->window.count);
-    r->window_elems = product(r->window.kernel, r->window.count);
+    r->window_elems = product(r->taps.kernel, r->taps.count);
     r->includes_pad = p->includes_pad;
     r->is_column_major = p->is_column_major;
     r->is_global = p->is_global;
@@ -293,7 +298,7 @@ static tn_status run_single(const void *record, tn_kernel_context *ctx, uint32_t
 
 /* ---- blocked ---- */
 
-enum { MAX_BLOCK = 16 };
+enum { MAX_BLOCK = 16, MAX_BLOCKED_KERNEL = 256 };
 
 static void describe_blocked(const tn_fact *x, const plane_fn *fns, const tn_conv_isa *isa,
                              pool_record *r) {
@@ -356,6 +361,10 @@ static const tn_conv_isa *blocked_isa(const tn_variant_query *query) {
     if (x == NULL || x->dtype != TN_DTYPE_F32) return NULL;
     if (x->shape.rank < 3 || x->shape.rank > 4 || x->shape.dims[1] < 1) return NULL;
     if (tn_node_output(query->node, 1) != NULL) return NULL;
+    const pool_params *p = query->node->params;
+    for (int32_t i = 0; i < p->window.kernel_count; i++) {
+        if (p->window.kernel[i] > MAX_BLOCKED_KERNEL) return NULL;
+    }
     return tn_conv_isa_of_block(query->preferred_block, query->cpu);
 }
 

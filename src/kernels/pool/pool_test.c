@@ -143,6 +143,27 @@ static void global_average_pool_of_blocks_gives_plain_means(void **state) {
     op_case_end(&c);
 }
 
+/* All but one of 2^62 window elements see padding. */
+static void pool_of_a_huge_window_reads_its_input_only(void **state) {
+    static const int64_t kernel[] = {INT32_MAX, INT32_MAX};
+    static const int64_t pads[] = {INT32_MAX - 1, INT32_MAX - 1, 0, 0};
+    static const float x[] = {-1.5F, 2.5F};
+    static const char *const names[] = {"MaxPool", "AveragePool"};
+    (void)state;
+    for (size_t i = 0; i < TN_COUNTOF(names); i++) {
+        op_case c;
+        op_case_begin(&c, names[i], 12);
+        op_case_set_ints(&c, "kernel_shape", kernel, 2);
+        op_case_set_ints(&c, "pads", pads, 4);
+        op_case_input(&c, TN_DTYPE_F32, x, OP_SHAPE(1, 2, 1, 1));
+
+        ASSERT_OK(op_case_run(&c, -1, 1));
+
+        assert_floats(op_case_output(&c, 0), x, 2, 0);
+        op_case_end(&c);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         T(max_pool_agrees_with_its_definition_in_both_layouts),
@@ -150,6 +171,7 @@ int main(void) {
         T(average_pool_counts_padding_when_asked_in_both_layouts),
         T(max_pool_hands_nan_on_in_both_layouts),
         T(global_average_pool_of_blocks_gives_plain_means),
+        T(pool_of_a_huge_window_reads_its_input_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
