@@ -6,7 +6,6 @@
 #include "base/checked_size.h"
 
 #define MAX_WINDOW_VALUE ((int64_t)1 << 31)
-#define MAX_WINDOW_ELEMS ((int64_t)1 << 24) /* padding makes room for any window; time is not */
 
 static tn_status check_list(const tn_check_context *ctx, const char *name, int64_t least,
                             int64_t *values, size_t capacity, uint8_t *out_count) {
@@ -148,9 +147,8 @@ tn_status tn_window_resolve(const tn_window_params *params, const int64_t *in,
         TN_REQUIRE(out->kernel[i] >= 1 && out->kernel[i] < MAX_WINDOW_VALUE, err,
                    TN_INVALID_ARGUMENT, "axis %d: a window of %lld", (int)i,
                    (long long)out->kernel[i]);
-        window_elems *= out->kernel[i];
-        TN_REQUIRE(window_elems <= MAX_WINDOW_ELEMS, err, TN_INVALID_ARGUMENT,
-                   "a window of more than %lld elements", (long long)MAX_WINDOW_ELEMS);
+        TN_REQUIRE(tn_i64_mul(window_elems, out->kernel[i], &window_elems), err,
+                   TN_INVALID_ARGUMENT, "a window of more elements than a number can count");
         TN_TRY(resolve_axis(params, out, i, err));
     }
     return TN_OK;
