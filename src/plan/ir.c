@@ -36,6 +36,16 @@ uint32_t tn_ir_add_value(tn_ir *ir, tn_text name, tn_ir_role role) {
     return ir->value_count++;
 }
 
+uint32_t *tn_ir_make_operands(tn_bump *bump, const uint32_t *from, uint32_t count) {
+    const size_t room = (size_t)count + TN_IR_SPARE_OPERANDS;
+    uint32_t *operands = tn_bump_array(bump, room, sizeof *operands);
+    if (operands == NULL) return NULL;
+    for (size_t i = 0; i < room; i++) {
+        operands[i] = from != NULL && i < count ? from[i] : TN_NO_VALUE;
+    }
+    return operands;
+}
+
 uint32_t tn_ir_add_node(tn_ir *ir, const tn_op_def *op, uint32_t input_count,
                         uint32_t output_count) {
     void *table = ir->nodes;
@@ -50,12 +60,10 @@ uint32_t tn_ir_add_node(tn_ir *ir, const tn_op_def *op, uint32_t input_count,
     node->input_count = input_count;
     node->output_count = output_count;
     node->first_epilogue_input = UINT32_MAX;
-    node->inputs = tn_bump_array(&ir->bump, input_count, sizeof *node->inputs);
-    node->outputs = tn_bump_array(&ir->bump, output_count, sizeof *node->outputs);
+    node->inputs = tn_ir_make_operands(&ir->bump, NULL, input_count);
+    node->outputs = tn_ir_make_operands(&ir->bump, NULL, output_count);
     node->params = tn_bump_get(&ir->bump, tn_align_up(op->params_bytes, 64));
     if (node->inputs == NULL || node->outputs == NULL || node->params == NULL) return TN_NO_NODE;
-    for (uint32_t i = 0; i < input_count; i++) node->inputs[i] = TN_NO_VALUE;
-    for (uint32_t i = 0; i < output_count; i++) node->outputs[i] = TN_NO_VALUE;
     return ir->node_count++;
 }
 
@@ -105,10 +113,10 @@ void tn_ir_replace_value(tn_ir *ir, uint32_t from, uint32_t to) {
 
 bool tn_ir_grow_inputs(tn_ir *ir, uint32_t node_index, uint32_t input_count) {
     tn_ir_node *node = &ir->nodes[node_index];
-    uint32_t *inputs = tn_bump_array(&ir->bump, input_count, sizeof *inputs);
+    uint32_t *inputs = tn_ir_make_operands(&ir->bump, NULL, input_count);
     if (inputs == NULL) return false;
-    for (uint32_t i = 0; i < input_count; i++) {
-        inputs[i] = i < node->input_count ? node->inputs[i] : TN_NO_VALUE;
+    for (uint32_t i = 0; i < node->input_count && i < input_count; i++) {
+        inputs[i] = node->inputs[i];
     }
     node->inputs = inputs;
     node->input_count = input_count;

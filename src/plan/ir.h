@@ -33,6 +33,10 @@ typedef struct tn_ir_value {
     bool is_inner_constant;        /* folded or copied: data lies in the session's own memory */
 } tn_ir_value;
 
+/* Lists of operands end in so many TN_NO_VALUE beyond their count: a kernel may ask for optional
+ * operands that the node's list is too short to mention. */
+#define TN_IR_SPARE_OPERANDS 8
+
 typedef struct tn_ir_node {
     const tn_op_def *op;
     void *params;
@@ -109,6 +113,10 @@ bool tn_ir_block_append(tn_ir *ir, uint32_t block, uint32_t node);
 bool tn_ir_block_insert(tn_ir *ir, uint32_t block, uint32_t position, uint32_t node);
 /* Makes every live reader of `from`, block outputs included, read `to`. */
 void tn_ir_replace_value(tn_ir *ir, uint32_t from, uint32_t to);
+/* A list of `count` operands copied from `from`, or TN_NO_VALUE when that is NULL, and its spare
+ * entries. NULL when memory is refused. */
+uint32_t *tn_ir_make_operands(tn_bump *bump, const uint32_t *from, uint32_t count);
+
 /* Gives node more room for inputs: the first stay, the rest are TN_NO_VALUE. */
 bool tn_ir_grow_inputs(tn_ir *ir, uint32_t node, uint32_t input_count);
 

@@ -94,6 +94,10 @@ static tn_status make_temporary(tn_kernel_context *ctx, size_t size_bytes, void 
 /* Fills the value table: inputs as given (packed where the variant wants it), outputs new. */
 static tn_status place_operands(op_run *run, const tn_variant *variant, tn_error *err) {
     const tn_node_facts *node = run->node;
+    for (uint32_t i = 0; i < TN_OP_RUN_MAX_OPERANDS; i++) {
+        run->in[i] = TN_NO_VALUE; /* kernels may ask for optional ones beyond the lists */
+        run->out[i] = TN_NO_VALUE;
+    }
     for (uint32_t i = 0; i < node->input_count; i++) {
         const tn_fact *input = node->inputs[i];
         run->in[i] = input == NULL ? TN_NO_VALUE : i;

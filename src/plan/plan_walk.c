@@ -242,7 +242,7 @@ static tn_status set_outputs(tn_planner *planner, const tn_ir_node *node, const 
     step->out = node->outputs;
     step->out_count = node->output_count;
     if (all_wanted) return TN_OK;
-    uint32_t *out = tn_bump_array(&planner->plan->bump, node->output_count, sizeof *out);
+    uint32_t *out = tn_ir_make_operands(&planner->plan->bump, NULL, node->output_count);
     if (out == NULL) return tn_planner_no_memory(planner);
     for (uint32_t i = 0; i < node->output_count; i++) {
         out[i] = view->outputs[i] == NULL ? TN_NO_VALUE : node->outputs[i];
@@ -266,11 +266,10 @@ static tn_status set_operands(tn_planner *planner, const tn_ir_node *node, const
         TN_TRY(align_constant(planner, value));
     }
     if (bound->packed == NULL) return TN_OK;
-    uint32_t *in = tn_bump_array(&planner->plan->bump, node->input_count, sizeof *in);
+    uint32_t *in = tn_ir_make_operands(&planner->plan->bump, node->inputs, node->input_count);
     const uint32_t slot =
         tn_planner_add_slot(planner, &slot_of(planner, node->inputs[packed])->fact);
     if (in == NULL || slot == TN_NO_VALUE) return tn_planner_no_memory(planner);
-    memcpy(in, node->inputs, node->input_count * sizeof *in);
     in[packed] = slot;
     slot_of(planner, slot)->place = TN_PLACE_CONSTANT;
     slot_of(planner, slot)->data = bound->packed;

@@ -178,10 +178,9 @@ static tn_status run_bound(tn_context *context, const tn_step *step, const tn_bo
     const uint32_t packed_id = context->bound->plan->slot_count; /* one entry behind the table */
     const tn_ir_node *node = &context->bound->plan->ir->nodes[step->node];
     tn_step now = *step;
-    uint32_t *in = tn_bump_array(&context->run_bump, node->input_count + 1u, sizeof *in);
+    uint32_t *in = tn_ir_make_operands(&context->run_bump, step->in, node->input_count);
     TN_REQUIRE(in != NULL, err, TN_OUT_OF_MEMORY, "the operands of %s need memory",
                node->name_text);
-    memcpy(in, step->in, node->input_count * sizeof *in);
     if (bound->packed != NULL) {
         in[bound->variant.pack_input] = packed_id;
         context->values[packed_id] = (void *)(uintptr_t)bound->packed;

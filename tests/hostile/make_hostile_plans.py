@@ -242,11 +242,10 @@ def conv_padding_makes_a_huge_output():
 
 
 @case("INVALID_ARGUMENT|INVALID_MODEL|UNSUPPORTED", "window")
-def pool_window_of_2_to_60():
+def pool_window_of_2_to_90():
     side = 1 << 30
-    return one_node(
-        "AveragePool", ["x"], [X4], kernel_shape=[side, side], pads=[side, side, side, side]
-    )
+    x = ("x", TensorProto.FLOAT, [1, 1, 2, 2, 2])
+    return one_node("AveragePool", ["x"], [x], kernel_shape=[side] * 3, pads=[side] * 6)
 
 
 @case("INVALID_ARGUMENT|INVALID_MODEL|UNSUPPORTED", "kernel_shape")
@@ -264,7 +263,7 @@ def depth_to_space_block_int64_max():
     return one_node("DepthToSpace", ["x"], [X4], blocksize=INT64_MAX)
 
 
-@case("INVALID_ARGUMENT|OVERFLOW|LIMIT", "dim", "target", "expand", "refused")
+@case("INVALID_ARGUMENT|OVERFLOW|LIMIT", "more")
 def expand_to_2_to_62():
     return one_node(
         "Expand", ["x", "s"], [("x", TensorProto.FLOAT, [1])], [("s", ints(1 << 31, 1 << 31))]

@@ -134,7 +134,7 @@ static void rotate(const rotary_record *r, tn_kernel_context *ctx, size_t at, si
 static tn_status run(const void *record, tn_kernel_context *ctx, uint32_t tile0, uint32_t tile1,
                      uint32_t worker) {
     const rotary_record *r = record;
-    const int64_t *positions = tn_kernel_in(ctx, IN_POSITIONS);
+    const int64_t *positions = r->has_positions ? tn_kernel_in(ctx, IN_POSITIONS) : NULL;
     const size_t end = tn_size_min((size_t)tile1 * r->tile_rows, r->batch * r->heads * r->steps);
     for (size_t row = (size_t)tile0 * r->tile_rows; row < end; row++) {
         const size_t batch = row / (r->heads * r->steps);

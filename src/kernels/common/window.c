@@ -134,6 +134,7 @@ tn_status tn_window_resolve(const tn_window_params *params, const int64_t *in,
                "attribute pads has %d numbers, the input has %d spatial axes",
                (int)params->pad_count, (int)count);
     out->count = count;
+    int64_t window_elems = 1;
     for (int32_t i = 0; i < count; i++) {
         out->in[i] = in[i];
         out->kernel[i] = params->kernel_count > 0 ? params->kernel[i] : kernel[i];
@@ -146,6 +147,8 @@ tn_status tn_window_resolve(const tn_window_params *params, const int64_t *in,
         TN_REQUIRE(out->kernel[i] >= 1 && out->kernel[i] < MAX_WINDOW_VALUE, err,
                    TN_INVALID_ARGUMENT, "axis %d: a window of %lld", (int)i,
                    (long long)out->kernel[i]);
+        TN_REQUIRE(tn_i64_mul(window_elems, out->kernel[i], &window_elems), err,
+                   TN_INVALID_ARGUMENT, "a window of more elements than a number can count");
         TN_TRY(resolve_axis(params, out, i, err));
     }
     return TN_OK;
