@@ -205,7 +205,7 @@ def external_sum_wraps(folder):
     save_external(folder, external_tensor("w", [4], "w.bin", 16, (1 << 64) - 8))
 
 
-@case("INVALID_MODEL", "behind")
+@case("OVERFLOW", "bytes")
 def external_sum_wraps_signed(folder):
     weights(folder)
     dims = [(1 << 63) - 1]
