@@ -221,32 +221,40 @@ tn_session *tn_session_retain(tn_session *session) {
     return session;
 }
 
+/* Contexts of the pool: taken out of it under the lock, freed without it. */
 static void free_contexts(tn_session *session) {
-    while (session->all_contexts != NULL) {
-        tn_context *context = session->all_contexts;
-        session->all_contexts = context->next_all;
-        tn_context_free(context);
-    }
+    (void)pthread_mutex_lock(&session->mutex);
+    tn_context *context = session->all_contexts;
+    session->all_contexts = NULL;
     session->idle_contexts = NULL;
     session->context_count = 0;
+    (void)pthread_mutex_unlock(&session->mutex);
+    while (context != NULL) {
+        tn_context *next = context->next_all;
+        tn_context_free(context);
+        context = next;
+    }
 }
 
-/* Everything but the record itself: no run is going on any more. */
+/* Everything but what is read without asking whether the session is closed: no run is going on any
+ * more, but others may still look at figures. Idempotent. */
 static void empty_session(tn_session *session) {
     free_contexts(session);
+    (void)pthread_mutex_lock(&session->mutex);
     tn_session_drop_plans(session, 0);
     tn_session_drop_forms(session);
-    tn_weights_deinit(&session->folded);
-    if (session->io_arena != NULL) {
-        if (session->options.io_arena == NULL) tn_io_arena_close(session->io_arena);
-        tn_io_arena_release(session->io_arena);
-        session->io_arena = NULL;
-    }
-    tn_thread_pool_destroy(session->own_pool);
+    tn_thread_pool *pool = session->own_pool;
+    tn_shared_model *shared = session->shared;
     session->own_pool = NULL;
     session->pool = NULL;
-    tn_environment_unshare_model(session->environment, session->shared);
     session->shared = NULL;
+    (void)pthread_mutex_unlock(&session->mutex);
+    tn_weights_deinit(&session->folded);
+    if (session->io_arena != NULL && session->options.io_arena == NULL) {
+        tn_io_arena_close(session->io_arena);
+    }
+    tn_thread_pool_destroy(pool);
+    tn_environment_unshare_model(session->environment, shared);
 }
 
 void tn_session_release(tn_session *session) {
@@ -254,6 +262,7 @@ void tn_session_release(tn_session *session) {
     if (session == NULL) return;
     if (!tn_ref_count_release(&session->refs, &was_last) || !was_last) return;
     empty_session(session);
+    tn_io_arena_release(session->io_arena);
     tn_bump_deinit(&session->names);
     tn_allocator_release(session->plan_allocator);
     tn_allocator_release(session->io_allocator);
