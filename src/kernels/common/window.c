@@ -239,3 +239,16 @@ tn_window_line tn_window_line_of(const tn_window *w, size_t row, size_t element)
     line.high = tn_i64_min(line.high, w->out[last]);
     return line;
 }
+
+size_t tn_window_product(const int64_t *dims, int32_t count) {
+    size_t result = 1;
+    for (int32_t i = 0; i < count; i++) result *= (size_t)dims[i];
+    return result;
+}
+
+void tn_window_position(const tn_window *w, size_t element, int64_t *at) {
+    for (int32_t i = w->count - 1; i >= 0; i--) {
+        at[i] = (int64_t)(element % (size_t)w->kernel[i]);
+        element /= (size_t)w->kernel[i];
+    }
+}

@@ -76,4 +76,10 @@ typedef struct tn_window_line {
  * (flattened). */
 tn_window_line tn_window_line_of(const tn_window *window, size_t row, size_t element);
 
+/* The product of `dims` [count], none of them negative; its size was proved by infer. */
+size_t tn_window_product(const int64_t *dims, int32_t count);
+
+/* Coordinates of window element `element`, counted in row-major order, into `at` [count]. */
+void tn_window_position(const tn_window *window, size_t element, int64_t *at);
+
 #endif

@@ -83,12 +83,6 @@ static tn_status infer(const tn_node_facts *node, tn_error *err) {
     return TN_OK;
 }
 
-static size_t product(const int64_t *dims, int32_t count) {
-    size_t result = 1;
-    for (int32_t i = 0; i < count; i++) result *= (size_t)dims[i];
-    return result;
-}
-
 static bool is_plain_window(const tn_window *w) {
     for (int32_t i = 0; i < w->count; i++) {
         if (w->kernel[i] != 1 || w->stride[i] != 1 || w->pad_begin[i] != 0 || w->pad_end[i] != 0) {
@@ -175,9 +169,9 @@ tn_status tn_conv_describe(const tn_node_facts *node, tn_cpu_features cpu, tn_co
     r->groups = (size_t)p->group;
     r->in_channels = (size_t)w->shape.dims[1];
     r->out_channels = (size_t)(w->shape.dims[0] / p->group);
-    r->in_spatial = product(r->window.in, r->window.count);
-    r->out_spatial = product(r->window.out, r->window.count);
-    r->window_elems = product(r->window.kernel, r->window.count);
+    r->in_spatial = tn_window_product(r->window.in, r->window.count);
+    r->out_spatial = tn_window_product(r->window.out, r->window.count);
+    r->window_elems = tn_window_product(r->window.kernel, r->window.count);
     r->k = r->in_channels * r->window_elems;
     r->is_pointwise = is_plain_window(&r->window);
     r->has_bias = tn_node_input(node, 2) != NULL;
@@ -243,13 +237,6 @@ static void fill_line(const tn_conv_record *r, const float *channel, const int64
     }
 }
 
-static void position_of_element(const tn_window *w, size_t element, int64_t *at) {
-    for (int32_t i = w->count - 1; i >= 0; i--) {
-        at[i] = (int64_t)(element % (size_t)w->kernel[i]);
-        element /= (size_t)w->kernel[i];
-    }
-}
-
 /* Rows [k0, k0 + k_count) of the unfolded input for a tile's positions, as panels of nr columns. */
 static void gather_panels(const tn_conv_record *r, const float *image, size_t k0, size_t k_count,
                           size_t position, size_t count, float *line, float *panels) {
@@ -259,7 +246,7 @@ static void gather_panels(const tn_conv_record *r, const float *image, size_t k0
         const float *source = channel + position;
         if (!r->is_pointwise) {
             int64_t at[TN_MAX_SPATIAL];
-            position_of_element(&r->window, (k0 + k) % r->window_elems, at);
+            tn_window_position(&r->window, (k0 + k) % r->window_elems, at);
             fill_line(r, channel, at, position, count, line);
             source = line;
         }
@@ -354,7 +341,7 @@ static void depthwise_channel(const tn_conv_record *r, const float *x, const flo
         for (size_t i = 0; i < row_elems; i++) row[i] = bias;
         for (size_t element = 0; element < r->window_elems; element++) {
             int64_t at[TN_MAX_SPATIAL];
-            position_of_element(&r->window, element, at);
+            tn_window_position(&r->window, element, at);
             fill_line(r, x, at, position, row_elems, line);
             const float weight = w[element];
             for (size_t i = 0; i < row_elems; i++) row[i] += weight * line[i];
@@ -486,7 +473,7 @@ static bool source_offset(const tn_window *w, size_t position, const int64_t *at
             for (size_t element_at = 0; element_at < r->window_elems; element_at++) {             \
                 int64_t at[TN_MAX_SPATIAL];                                                       \
                 size_t offset = 0;                                                                \
-                position_of_element(&r->window, element_at, at);                                  \
+                tn_window_position(&r->window, element_at, at);                                   \
                 if (!source_offset(&r->window, position, at, &offset)) continue;                  \
                 for (size_t c = 0; c < r->in_channels; c++) {                                     \
                     sum += load(x[c * r->in_spatial + offset]) *                                  \

@@ -169,12 +169,6 @@ static tn_status infer(const tn_node_facts *node, tn_error *err) {
     return TN_OK;
 }
 
-static size_t product(const int64_t *dims, int32_t count) {
-    size_t result = 1;
-    for (int32_t i = 0; i < count; i++) result *= (size_t)dims[i];
-    return result;
-}
-
 static tn_status describe(const tn_node_facts *node, tn_cpu_features cpu, transpose_record *r,
                           tn_error *err) {
     const transpose_params *p = node->params;
@@ -188,9 +182,9 @@ static tn_status describe(const tn_node_facts *node, tn_cpu_features cpu, transp
     r->groups = (size_t)p->group;
     r->in_channels = (size_t)(w->shape.dims[0] / p->group);
     r->out_channels = (size_t)w->shape.dims[1];
-    r->in_spatial = product(r->window.in, r->window.count);
-    r->out_spatial = product(r->window.out, r->window.count);
-    r->window_elems = product(r->window.kernel, r->window.count);
+    r->in_spatial = tn_window_product(r->window.in, r->window.count);
+    r->out_spatial = tn_window_product(r->window.out, r->window.count);
+    r->window_elems = tn_window_product(r->window.kernel, r->window.count);
     r->has_bias = tn_node_input(node, 2) != NULL;
     const size_t nr = r->isa->nr;
     const size_t panels = (r->in_spatial + nr - 1) / nr;
@@ -201,13 +195,6 @@ static tn_status describe(const tn_node_facts *node, tn_cpu_features cpu, transp
     const size_t plane_macs = tn_size_max(r->out_spatial * r->in_channels * r->window_elems, 1);
     r->reference_planes = REFERENCE_TILE_MACS / plane_macs + 1;
     return TN_OK;
-}
-
-static void position_of_element(const tn_window *w, size_t element, int64_t *at) {
-    for (int32_t i = w->count - 1; i >= 0; i--) {
-        at[i] = (int64_t)(element % (size_t)w->kernel[i]);
-        element /= (size_t)w->kernel[i];
-    }
 }
 
 /* Adds a line of contributions of one window element from `count` input positions on. */
@@ -298,7 +285,7 @@ static void run_gemm_tile(const transpose_record *r, const tn_kernel_context *ct
         multiply(r, x, w, rows, position, count, panels, terms);
         for (size_t row = 0; row < rows; row++) {
             int64_t at[TN_MAX_SPATIAL];
-            position_of_element(&r->window, row % r->window_elems, at);
+            tn_window_position(&r->window, row % r->window_elems, at);
             scatter_line(r, terms + row * r->tile_positions, at, position, count,
                          y + row / r->window_elems * r->out_spatial);
         }
@@ -350,7 +337,7 @@ static bool source_offset(const tn_window *w, size_t position, const int64_t *at
             for (size_t e = 0; e < r->window_elems; e++) {                                       \
                 int64_t at[TN_MAX_SPATIAL];                                                      \
                 size_t offset = 0;                                                               \
-                position_of_element(&r->window, e, at);                                          \
+                tn_window_position(&r->window, e, at);                                           \
                 if (!source_offset(&r->window, position, at, &offset)) continue;                 \
                 for (size_t c = 0; c < r->in_channels; c++) {                                    \
                     sum += load(x[c * r->in_spatial + offset]) *                                 \

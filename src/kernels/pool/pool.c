@@ -89,12 +89,6 @@ static tn_status infer(const tn_node_facts *node, tn_error *err) {
     return TN_OK;
 }
 
-static size_t product(const int64_t *dims, int32_t count) {
-    size_t result = 1;
-    for (int32_t i = 0; i < count; i++) result *= (size_t)dims[i];
-    return result;
-}
-
 /* Flat index over the whole tensor of spatial offset `offset`, counted column by column when the
  * model asks for that. */
 static int64_t flat_index(const pool_record *r, size_t plane, int64_t offset) {
@@ -257,9 +251,9 @@ static tn_status describe(const tn_node_facts *node, const plane_fn *fns, pool_r
     TN_REQUIRE(r->fn != NULL, err, TN_UNSUPPORTED, "%s of %s", node->op->name,
                tn_dtype_name(x->dtype));
     r->planes = (size_t)x->shape.dims[0] * (size_t)x->shape.dims[1];
-    r->in_spatial = product(r->window.in, r->window.count);
-    r->out_spatial = product(r->window.out, r->window.count);
-    r->window_elems = product(r->taps.kernel, r->taps.count);
+    r->in_spatial = tn_window_product(r->window.in, r->window.count);
+    r->out_spatial = tn_window_product(r->window.out, r->window.count);
+    r->window_elems = tn_window_product(r->taps.kernel, r->taps.count);
     r->includes_pad = p->includes_pad;
     r->is_column_major = p->is_column_major;
     r->is_global = p->is_global;
